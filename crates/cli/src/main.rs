@@ -1,0 +1,2 @@
+//! The falconet binary.
+fn main() {}
