@@ -1,44 +1,82 @@
-//! API SKELETON (owner replaces bodies; keeps names and signatures unless told to all).
-#![allow(missing_docs, dead_code, unused_variables)]
-use falconet_crypto::{SecretBytes, Suite};
-pub const HEADER_LEN: usize = 16;
-pub const TAG_LEN: usize = 16;
-pub const OVERHEAD: usize = 32;
-pub const MESSAGE_TYPE_DATA: u8 = 4;
+//! The frame around every authenticated datagram: 16 bytes of header, 16 bytes of tag.
+//!
+//! A [`Sealer`] and an [`Opener`] hold one direction of one session each. Both work in place on the
+//! caller's buffer, allocate nothing, read no clock and draw no randomness; what they enforce is
+//! written down in `docs/spec/framing.md`.
+//!
+//! ```text
+//!  datagram    0         4          8          16                 16+n        32+n
+//!              | type,   | receiver | counter  | plaintext, in    | tag       |
+//!              | 3 zeros | index    |          | place encrypted  |           |
+//!
+//!  received --Header::parse--> Header --find the session--> Opener::open --> Opened
+//!                 |                                            |
+//!                 v                                            v
+//!              Discard                             Discard (window untouched)
+//! ```
+//!
+//! The order in [`Opener::open`] is fixed: counter limit, replay window, tag, and only then is the
+//! counter marked. A forged datagram therefore costs at most one tag check and changes nothing.
+//!
+//! # Provided
+//!
+//! - confidentiality and authenticity of each datagram under the session's key;
+//! - at most one delivery of each counter, and of none older than [`REPLAY_WINDOW`] counters;
+//! - a counter that never repeats under one key, and a stop at each suite's message limit.
+//!
+//! # Not provided
+//!
+//! - no order, no retransmission, and no padding: the length of the plaintext is visible;
+//! - no meaning of the plaintext, and no timers: `falconet-transport` has both;
+//! - no lookup from receiver index to session.
+//!
+//! # Example
+//!
+//! ```
+//! use falconet_auth_framing::{HEADER_LEN, Header, OVERHEAD, Opener, Sealer, SessionIndex};
+//! use falconet_crypto::{SecretBytes, Suite};
+//!
+//! let key = SecretBytes::new([7; 32]);
+//! let mut sealer = Sealer::new(Suite::ChaCha20Poly1305, &key, SessionIndex::new(42));
+//! let mut opener = Opener::new(Suite::ChaCha20Poly1305, &key);
+//!
+//! let mut datagram = vec![0; 5 + OVERHEAD];
+//! datagram[HEADER_LEN..HEADER_LEN + 5].copy_from_slice(b"hello");
+//! sealer.seal(&mut datagram)?;
+//!
+//! let header = Header::parse(&datagram)?;
+//! assert_eq!(header.receiver, SessionIndex::new(42));
+//! let opened = opener.open(header, &mut datagram)?;
+//! assert_eq!(&datagram[HEADER_LEN..HEADER_LEN + opened.len], b"hello");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod counter;
+mod discard;
+mod header;
+mod open;
+mod replay;
+mod seal;
+
+pub use counter::{Counter, Limits};
+pub use discard::Discard;
+pub use header::{HEADER_LEN, Header, MESSAGE_TYPE_DATA, OVERHEAD, TAG_LEN};
+pub use open::{Opened, Opener};
+pub use replay::REPLAY_WINDOW;
+pub use seal::{SealError, Sealer};
+
 /// Receiver index of a session, little-endian on the wire.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
 pub struct SessionIndex(u32);
-impl SessionIndex { pub fn new(v: u32) -> Self { Self(v) } pub fn value(self) -> u32 { self.0 } }
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
-pub struct Counter(u64);
-/// Sends on one session: owns the AEAD key and the counter.
-pub struct Sealer { _p: () }
-impl Sealer {
-    pub fn new(suite: Suite, key: &SecretBytes, receiver: SessionIndex) -> Self { todo!() }
-    /// `datagram` = 16 headroom + plaintext + 16 tail; writes header and tag, encrypts in place.
-    pub fn seal(&mut self, datagram: &mut [u8]) -> Result<Counter, SealError> { todo!() }
-    /// Messages sealed so far.
-    pub fn sealed(&self) -> u64 { todo!() }
-    pub fn suite(&self) -> Suite { todo!() }
-    /// The suite's rekey limit is reached / the reject limit is reached.
-    pub fn needs_rekey(&self) -> bool { todo!() }
-    pub fn exhausted(&self) -> bool { todo!() }
+
+impl SessionIndex {
+    /// Wraps a raw value.
+    pub const fn new(value: u32) -> Self {
+        Self(value)
+    }
+
+    /// The raw value.
+    pub const fn value(self) -> u32 {
+        self.0
+    }
 }
-/// Receives on one session: AEAD key and replay window of 8,192.
-pub struct Opener { _p: () }
-impl Opener {
-    pub fn new(suite: Suite, key: &SecretBytes) -> Self { todo!() }
-    /// Checks the replay window, opens in place, then marks. On success the plaintext is
-    /// `datagram[16..16 + n]`; `Opened` says n, the counter and whether it is the highest so far.
-    pub fn open(&mut self, header: Header, datagram: &mut [u8]) -> Result<Opened, Discard> { todo!() }
-}
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Opened { pub counter: Counter, pub len: usize, pub is_highest: bool }
-/// A parsed data header (type 4, three zero bytes, receiver, counter); the datagram is >= 32 bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Header { pub receiver: SessionIndex, pub counter: Counter }
-impl Header { pub fn parse(datagram: &[u8]) -> Result<Header, Discard> { todo!() } }
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SealError { Exhausted, NoRoom }
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Discard { Truncated, NotData, ReservedBytes, CounterLimit, Replayed, TooOld, BadTag }
