@@ -65,7 +65,10 @@ pub fn hmac_blake2s(key: &[u8], parts: &[&[u8]]) -> [u8; HASH_LEN] {
     }
     block.iter_mut().for_each(|byte| *byte ^= 0x36 ^ 0x5c);
     let mut outer = Blake2s256::new_with_prefix(*block);
-    Digest::update(&mut outer, Zeroizing::new(<[u8; HASH_LEN]>::from(inner.finalize())));
+    Digest::update(
+        &mut outer,
+        Zeroizing::new(<[u8; HASH_LEN]>::from(inner.finalize())),
+    );
     outer.finalize().into()
 }
 

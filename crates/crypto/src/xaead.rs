@@ -59,7 +59,10 @@ mod tests {
         let mut data = *b"a cookie of 16 b";
         let mut tag = xchacha_seal(&key, &nonce, b"mac1", &mut data);
         tag[0] ^= 1;
-        assert_eq!(xchacha_open(&key, &nonce, b"mac1", &mut data, &tag), Err(OpenError));
+        assert_eq!(
+            xchacha_open(&key, &nonce, b"mac1", &mut data, &tag),
+            Err(OpenError)
+        );
         assert_eq!(data, [0; 16]);
     }
 }

@@ -57,7 +57,7 @@ impl Aead for AeadKey {
         let nonce = Nonce::assume_unique_for_key(nonce);
         let opened = self
             .0
-            .open_in_place_separate_tag(nonce, Aad::from(aad), tag, data, 0..);
+            .open_in_place_separate_tag(nonce, Aad::from(aad), tag, data);
         match opened {
             Ok(_) => Ok(()),
             Err(_) => {
@@ -76,9 +76,10 @@ pub struct X25519Secret {
 
 impl Agreement for X25519Secret {
     fn from_bytes(secret: &[u8; KEY_LEN]) -> Self {
-        let secret =
-            PrivateKey::from_private_key(&X25519, secret).expect("any 32 bytes are a secret");
-        let computed = secret.compute_public_key().expect("an X25519 secret has a public key");
+        let secret = PrivateKey::from_private_key(&X25519, secret).expect("any 32 bytes are a secret");
+        let computed = secret
+            .compute_public_key()
+            .expect("an X25519 secret has a public key");
         let mut public = [0; KEY_LEN];
         public.copy_from_slice(computed.as_ref());
         Self { secret, public }

@@ -37,9 +37,7 @@ impl Aead for AeadKey {
     fn seal(&self, nonce: [u8; NONCE_LEN], aad: &[u8], data: &mut [u8]) -> [u8; TAG_LEN] {
         let buffer = (&mut *data).into();
         let sealed = match &self.0 {
-            Cipher::ChaCha(cipher) => {
-                cipher.encrypt_inout_detached(&nonce.into(), aad, buffer)
-            }
+            Cipher::ChaCha(cipher) => cipher.encrypt_inout_detached(&nonce.into(), aad, buffer),
             Cipher::Aes(cipher) => cipher.encrypt_inout_detached(&nonce.into(), aad, buffer),
         };
         match sealed {
@@ -60,12 +58,8 @@ impl Aead for AeadKey {
     ) -> Result<(), OpenError> {
         let buffer = (&mut *data).into();
         let opened = match &self.0 {
-            Cipher::ChaCha(cipher) => {
-                cipher.decrypt_inout_detached(&nonce.into(), aad, buffer, tag.into())
-            }
-            Cipher::Aes(cipher) => {
-                cipher.decrypt_inout_detached(&nonce.into(), aad, buffer, tag.into())
-            }
+            Cipher::ChaCha(cipher) => cipher.decrypt_inout_detached(&nonce.into(), aad, buffer, tag.into()),
+            Cipher::Aes(cipher) => cipher.decrypt_inout_detached(&nonce.into(), aad, buffer, tag.into()),
         };
         opened.map_err(|_| {
             // These crates leave the ciphertext; the other backend clears it. Be the same.
