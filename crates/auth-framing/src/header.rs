@@ -60,7 +60,7 @@ impl Header {
             return Err(Discard::ReservedBytes);
         }
         Ok(Self {
-            receiver: SessionIndex::new(u32::from_le_bytes([i0, i1, i2, i3])),
+            receiver: SessionIndex::from_le_bytes([i0, i1, i2, i3]),
             counter: Counter::new(u64::from_le_bytes([c0, c1, c2, c3, c4, c5, c6, c7])),
         })
     }
@@ -70,7 +70,7 @@ impl Header {
     pub fn encode(self) -> [u8; HEADER_LEN] {
         let mut bytes = [0; HEADER_LEN];
         bytes[0] = MESSAGE_TYPE_DATA;
-        bytes[4..8].copy_from_slice(&self.receiver.value().to_le_bytes());
+        bytes[4..8].copy_from_slice(&self.receiver.to_le_bytes());
         bytes[8..].copy_from_slice(&self.counter.value().to_le_bytes());
         bytes
     }

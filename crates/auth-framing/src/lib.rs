@@ -60,23 +60,8 @@ mod seal;
 
 pub use counter::{Counter, Limits};
 pub use discard::Discard;
+pub use falconet_crypto::SessionIndex;
 pub use header::{HEADER_LEN, Header, MESSAGE_TYPE_DATA, OVERHEAD, TAG_LEN};
 pub use open::{Opened, Opener};
 pub use replay::REPLAY_WINDOW;
 pub use seal::{SealError, Sealer};
-
-/// Receiver index of a session, little-endian on the wire.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
-pub struct SessionIndex(u32);
-
-impl SessionIndex {
-    /// Wraps a raw value.
-    pub const fn new(value: u32) -> Self {
-        Self(value)
-    }
-
-    /// The raw value.
-    pub const fn value(self) -> u32 {
-        self.0
-    }
-}
