@@ -58,6 +58,9 @@ mod open;
 mod replay;
 mod seal;
 
+#[cfg(test)]
+mod tests;
+
 pub use counter::{Counter, Limits};
 pub use discard::Discard;
 pub use falconet_crypto::SessionIndex;
