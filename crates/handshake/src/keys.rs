@@ -28,6 +28,12 @@ impl LocalStatic {
         }
     }
 
+    /// The same secret under a public key that it does not belong to.
+    #[cfg(test)]
+    pub(crate) fn posing_as(self, public: TransportPublicKey) -> Self {
+        Self { public, ..self }
+    }
+
     /// Our public key.
     pub fn public(&self) -> &TransportPublicKey {
         &self.public

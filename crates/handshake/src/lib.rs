@@ -86,6 +86,9 @@ mod noise;
 mod responder;
 mod session;
 
+#[cfg(test)]
+mod tests;
+
 pub use cookie::{COOKIE_LIFETIME, Cookie, CookieJar};
 pub use discard::{Discard, HandshakeError};
 pub use falconet_crypto::SessionIndex;
