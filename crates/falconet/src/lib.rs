@@ -1,67 +1,93 @@
-//! API SKELETON (being replaced by the real thing; names stay).
-#![allow(missing_docs, dead_code, unused_variables)]
-use bytes::Bytes;
-pub use falconet_crypto::{IdentityKey, NetworkId, Suite, TransportPublicKey};
-pub use falconet_dataplane::{Class, LinkEmulation, Rate};
-pub use falconet_transport::{Lane, Policy};
-use std::net::SocketAddr;
-use std::time::{Duration, Instant};
+//! Authenticated datagrams and broadcast of large payloads over UDP, for networks of validators.
+//!
+//! A [`Node`] owns three threads: one for its sockets, one for handshakes, one for broadcasts. Everything an embedder
+//! calls hands work to them over bounded queues; nothing here runs on the caller's time but checks.
+//!
+//! ```text
+//!     your tasks (tokio)
+//!         | broadcast, send          ^ deliveries, messages, events
+//!         v                          |
+//!     Node: raptorcast thread <-> dataplane thread <-> handshake thread
+//! ```
+//!
+//! # Example
+//!
+//! Two nodes, on loopback, of which one broadcasts to the other:
+//!
+//! ```
+//! use falconet::{Node, NodeKeys, Peer, Stake, Validator};
+//! use std::time::Duration;
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let keys = [NodeKeys::generate()?, NodeKeys::generate()?];
+//! let validators: Vec<_> =
+//!     keys.iter().map(|keys| Validator { identity: keys.identity(), stake: Stake::new(1) }).collect();
+//! let mut nodes = Vec::new();
+//! for keys in keys {
+//!     let node = Node::builder(keys).listen("127.0.0.1:0".parse()?).validators(1, validators.clone());
+//!     nodes.push(node.start().await?);
+//! }
+//! for (node, other) in [(&nodes[0], &nodes[1]), (&nodes[1], &nodes[0])] {
+//!     let address = other.local_addr().ok_or("it listens")?;
+//!     node.add_peer(Peer::new(other.identity()).with_authenticated(other.transport_key(), address))?;
+//! }
+//! for node in &nodes {
+//!     node.wait_connected(Duration::from_secs(10)).await.expect("a session");
+//! }
+//!
+//! let mut deliveries = nodes[1].deliveries();
+//! let report = nodes[0].broadcast(1, vec![7; 100_000].into()).await?;
+//! assert_eq!(report.dropped, 0);
+//! let delivery = deliveries.recv().await.ok_or("the node runs")?;
+//! assert_eq!((delivery.round, delivery.payload.len()), (1, 100_000));
+//! # for node in nodes { node.shutdown().await; }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Provided
+//!
+//! - **Delivery at most once** for an author and round, of exactly the payload whose commitment the author signed.
+//! - **Typed errors before work**: an empty or oversized payload, a round used before, an unknown peer.
+//! - **Bounds**: every queue, cache and stream has one; what is dropped is counted and has a name in [`Stats::discards`].
+//! - **Isolation**: no global state. Two nodes in one process never notice each other, and no reader, however slow, holds a
+//!   thread up.
+//!
+//! # Not provided
+//!
+//! - **Delivery to all**: a leader can send too little; agreement on what was delivered belongs to the consensus above.
+//! - **Order**: rounds may be delivered in another order than they were broadcast in.
+//! - **Own payloads**: a leader does not receive its own.
+//! - **Reliable messages**: [`Node::send`] sends a datagram. It may be lost.
+//! - **A slow reader's past**: it loses the oldest items, and each item says how many were lost before it.
 
-pub struct NodeKeys { _p: () }
-impl NodeKeys { pub fn generate() -> Self { todo!() } }
-#[derive(Clone)]
-pub struct Validator { pub identity: IdentityKey, pub stake: u128 }
-/// Everything a node knows of another: identity, transport key, addresses of both lanes, policy.
-#[derive(Clone)]
-pub struct Peer { _p: () }
-impl Peer {
-    pub fn new(identity: IdentityKey) -> Self { todo!() }
-    pub fn with_authenticated(self, key: TransportPublicKey, address: SocketAddr) -> Self { todo!() }
-    pub fn with_plain(self, address: SocketAddr) -> Self { todo!() }
-    pub fn with_policy(self, policy: Policy) -> Self { todo!() }
-    /// Suites that the peer's record lists besides suite 0.
-    pub fn with_suites(self, suites: &[Suite]) -> Self { todo!() }
-}
-pub struct NodeBuilder { _p: () }
-impl NodeBuilder {
-    pub fn network(self, network: NetworkId) -> Self { todo!() }
-    pub fn listen(self, address: SocketAddr) -> Self { todo!() }
-    pub fn listen_plain(self, address: SocketAddr) -> Self { todo!() }
-    pub fn rate(self, rate: Rate) -> Self { todo!() }
-    pub fn suites(self, suites: &[Suite]) -> Self { todo!() }
-    pub fn policy(self, policy: Policy) -> Self { todo!() }
-    pub fn link_emulation(self, link: LinkEmulation) -> Self { todo!() }
-    pub fn validators(self, epoch: u32, set: Vec<Validator>) -> Self { todo!() }
-    pub fn peers(self, peers: impl IntoIterator<Item = Peer>) -> Self { todo!() }
-    pub fn name(self, thread_prefix: &str) -> Self { todo!() }
-    pub async fn start(self) -> Result<Node, StartError> { todo!() }
-}
-pub struct Node { _p: () }
-impl Node {
-    pub fn builder(keys: NodeKeys) -> NodeBuilder { todo!() }
-    pub fn identity(&self) -> IdentityKey { todo!() }
-    pub fn transport_key(&self) -> TransportPublicKey { todo!() }
-    pub fn local_addr(&self) -> Option<SocketAddr> { todo!() }
-    pub fn local_plain_addr(&self) -> Option<SocketAddr> { todo!() }
-    pub fn add_peer(&self, peer: Peer) -> Result<(), PeerError> { todo!() }
-    pub fn set_validators(&self, epoch: u32, set: Vec<Validator>) -> Result<(), SetError> { todo!() }
-    /// Waits until every peer of the authenticated lane has a session; Err names those that have none.
-    pub async fn wait_connected(&self, within: Duration) -> Result<(), Vec<IdentityKey>> { todo!() }
-    pub async fn broadcast(&self, round: u64, payload: Bytes) -> Result<BroadcastReport, BroadcastError> { todo!() }
-    pub async fn send(&self, peer: &IdentityKey, payload: Bytes, class: Class) -> Result<(), SendError> { todo!() }
-    pub fn deliveries(&self) -> Deliveries { todo!() }
-    pub fn stats(&self) -> Stats { todo!() }
-    pub async fn shutdown(self) { todo!() }
-}
-pub struct Deliveries { _p: () }
-impl Deliveries { pub async fn recv(&mut self) -> Option<Delivery> { todo!() } }
-#[derive(Debug, Clone)]
-pub struct Delivery { pub payload: Bytes, pub author: IdentityKey, pub epoch: u32, pub round: u64, pub at: Instant, pub symbols: usize, /** Deliveries lost to a slow reader just before this one. */ pub missed: u64 }
-#[derive(Debug, Clone)]
-pub struct BroadcastReport { pub source_symbols: usize, pub symbols: usize, pub symbol_size: usize, pub redundancy: f64, pub datagrams: usize, pub bytes: usize, pub dropped: usize, pub started: Instant, /** When the last datagram left. */ pub last_sent: Instant }
-#[derive(Debug, Clone, Default)]
-pub struct Stats { pub authenticated: LaneStats, pub plain: LaneStats, pub discards: Vec<(&'static str, u64)>, pub established_sessions: usize }
-#[derive(Debug, Clone, Copy, Default)]
-pub struct LaneStats { pub datagrams_sent: u64, pub bytes_sent: u64, pub datagrams_received: u64, pub bytes_received: u64 }
-macro_rules! error { ($($n:ident),*) => { $( #[derive(Debug)] pub struct $n; impl std::fmt::Display for $n { fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result { todo!() } } impl std::error::Error for $n {} )* } }
-error!(StartError, PeerError, SetError, BroadcastError, SendError);
+pub use builder::NodeBuilder;
+pub use entropy::EntropyError;
+pub use error::{BroadcastError, PeerError, SendError, StartError};
+pub use keys::NodeKeys;
+pub use node::{BroadcastReport, Node};
+pub use peer::Peer;
+pub use stats::{LaneStats, Stats};
+pub use streams::{Deliveries, Delivery, Events, Message, Messages, NodeEvent};
+
+pub use falconet_crypto::{
+    IdentityKey, IdentitySecret, NetworkId, SignError, Signer, Suite, TransportPublicKey, TransportSecret,
+};
+pub use falconet_dataplane::{Class, LinkEmulation, Rate};
+pub use falconet_raptorcast::{Equivocation, Expiry, Stake, Taint, Validator};
+pub use falconet_transport::{Lane, Policy};
+
+mod builder;
+mod connections;
+mod departure;
+mod directory;
+mod entropy;
+mod error;
+mod keys;
+mod node;
+mod peer;
+mod stats;
+mod streams;
+mod subscription;
+mod wiring;

@@ -1,0 +1,341 @@
+//! The engine: no socket, thread, clock or entropy of its own.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Instant;
+
+use bytes::Bytes;
+use falconet_crypto::{IdentityKey, Now, SignError, Signer};
+use rand_chacha::ChaCha20Rng;
+use rand_core::{Rng, SeedableRng};
+use thiserror::Error;
+
+use crate::assignment::Assignment;
+use crate::budget::Budget;
+use crate::cache::Cache;
+use crate::code::Plans;
+use crate::config::{ConfigError, EngineConfig};
+use crate::discard::Discard;
+use crate::epochs::Epochs;
+use crate::events::{BroadcastReport, Event, Expiry, Sender, Taint, Transmit};
+use crate::geometry::{Geometry, GeometryError};
+use crate::header::{AuthorRef, Header, Mode};
+use crate::ids::{Epoch, MessageId, NodeIndex, Round, SymbolIndex};
+use crate::outgoing::{Emission, Outgoing};
+use crate::relay::RelayQueue;
+use crate::set::ValidatorSet;
+use crate::stats::Stats;
+
+/// Events that wait to be polled; past them the oldest is dropped and counted.
+const MAX_EVENTS: usize = 1024;
+
+/// Broadcasts payloads to a validator set and receives those of others. See the
+/// [crate documentation](crate) for how to drive it.
+pub struct Engine {
+    pub(crate) config: EngineConfig,
+    pub(crate) epochs: Epochs,
+    pub(crate) round: Option<Round>,
+    pub(crate) cache: Cache,
+    pub(crate) relays: RelayQueue,
+    pub(crate) plain_verifications: Budget,
+    /// Messages with enough symbols for the next attempt to decode.
+    pub(crate) decodable: VecDeque<MessageId>,
+    pub(crate) stats: Stats,
+    signer: Arc<dyn Signer>,
+    identity: IdentityKey,
+    last_published: Option<(Epoch, Round)>,
+    outgoing: VecDeque<Outgoing>,
+    plans: Plans,
+    events: VecDeque<Event>,
+    /// The last reading we were driven with; `None` before the first.
+    now: Option<Instant>,
+    /// Draws which first hop a broadcast starts with.
+    emission_starts: ChaCha20Rng,
+}
+
+/// Why a payload was not broadcast. Nothing was encoded, signed or sent.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum BroadcastError {
+    /// The payload, the set and the configuration give no message.
+    #[error(transparent)]
+    Geometry(#[from] GeometryError),
+    /// No set was given for this epoch, or it is over.
+    #[error("no validator set is known for epoch {0}")]
+    UnknownEpoch(Epoch),
+    /// We are not a member of the set.
+    #[error("this node is not in the validator set of epoch {0}")]
+    NotInSet(Epoch),
+    /// We published in this round before. Doing it again with another payload would be equivocation.
+    #[error("round {1} of epoch {0} was published before")]
+    DuplicateRound(Epoch, Round),
+    /// We published in a later round before.
+    #[error("round {0} is not after round {1}, the last that was published")]
+    OldRound(Round, Round),
+    /// As many broadcasts as the configuration allows have not left yet.
+    #[error("{0} broadcasts have not left yet")]
+    Backlog(usize),
+    /// The signer refused, or could not be asked.
+    #[error("no signature: {0}")]
+    Sign(SignError),
+}
+
+impl Engine {
+    /// An engine that knows no validators yet. `seed` decides all that is random in it.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError`] if the options do not fit together.
+    pub fn new(config: EngineConfig, signer: Arc<dyn Signer>, seed: [u8; 32]) -> Result<Self, ConfigError> {
+        config.check()?;
+        Ok(Self {
+            epochs: Epochs::default(),
+            round: None,
+            cache: Cache::new(&config),
+            relays: RelayQueue::new(config.relay_queue, config.relay_run, config.relay_quantum),
+            plain_verifications: Budget::new(config.verifications_plain),
+            decodable: VecDeque::new(),
+            stats: Stats::default(),
+            identity: signer.identity(),
+            signer,
+            last_published: None,
+            outgoing: VecDeque::new(),
+            plans: Plans::new(config.plan_slots),
+            events: VecDeque::new(),
+            now: None,
+            emission_starts: ChaCha20Rng::from_seed(seed),
+            config,
+        })
+    }
+
+    /// The options it was made with.
+    pub fn config(&self) -> &EngineConfig {
+        &self.config
+    }
+
+    /// Gives it the validator set of an epoch. The two highest epochs are kept; messages of one that goes
+    /// are given up.
+    pub fn set_epoch(&mut self, epoch: Epoch, set: Arc<ValidatorSet>) {
+        for void in self.epochs.insert(epoch, set, &self.identity, &self.config) {
+            if let Some(now) = self.now {
+                let expired = self.cache.drop_epoch(now, void);
+                self.expire(expired);
+            }
+        }
+    }
+
+    /// Tells it the local round: messages further from it than the round window are refused, incomplete ones
+    /// that have fallen behind the window are given up.
+    pub fn set_round(&mut self, round: Round) {
+        self.round = Some(round);
+        let oldest = round.number().saturating_sub(self.config.round_window);
+        if let (Some(now), Some(oldest)) = (self.now, Round::new(oldest)) {
+            let expired = self.cache.drop_rounds_before(now, oldest);
+            self.expire(expired);
+        }
+    }
+
+    /// Publishes nothing at or before this round, as if it had been published: for a node that restarts and
+    /// knows from its disk what it published last.
+    pub fn resume_after(&mut self, epoch: Epoch, round: Round) {
+        self.last_published = self.last_published.max(Some((epoch, round)));
+    }
+
+    /// Encodes, commits to and signs a payload. The chunks come out of [`Engine::poll_transmit`].
+    ///
+    /// # Errors
+    ///
+    /// [`BroadcastError`], before any work on the payload.
+    pub fn broadcast(
+        &mut self,
+        now: Now,
+        epoch: Epoch,
+        round: Round,
+        payload: Bytes,
+    ) -> Result<BroadcastReport, BroadcastError> {
+        self.now = Some(now.instant);
+        let (own, geometry) = self.plan_broadcast(epoch, round, payload.len())?;
+        let id = MessageId { epoch, round, author: own };
+        let header = Header {
+            mode: Mode::Broadcast,
+            epoch,
+            round,
+            timestamp_ms: now.unix_ms(),
+            payload_len: geometry.payload_len,
+            symbol_size: geometry.symbol_size,
+            symbols: geometry.symbols,
+            index: SymbolIndex::new(0),
+            author: if self.config.author_by_key { AuthorRef::Key(self.identity) } else { AuthorRef::Index(own) },
+        };
+        let emission = self.emission(id, &geometry)?;
+        let signing = (&*self.signer, &self.config.network);
+        let outgoing = Outgoing::build(id, &header, &geometry, &payload, signing, &mut self.plans, emission)
+            .map_err(BroadcastError::Sign)?;
+        self.last_published = Some((epoch, round));
+        self.stats.broadcasts += 1;
+        let report = self.report(id, &geometry, outgoing.bytes());
+        self.outgoing.push_back(outgoing);
+        Ok(report)
+    }
+
+    /// Takes a chunk that `from` sent.
+    ///
+    /// # Errors
+    ///
+    /// Why it was dropped; the reason is counted in [`Engine::stats`].
+    pub fn handle_chunk(&mut self, now: Now, from: Sender, chunk: Bytes) -> Result<(), Discard> {
+        self.now = Some(now.instant);
+        self.stats.chunks_received += 1;
+        let admitted = self.admit_chunk(now, from, &chunk);
+        if let Err(reason) = admitted {
+            self.stats.count_discard(reason);
+        }
+        admitted
+    }
+
+    /// The next run of chunks to send: relayed ones first, for they are few and others wait for them.
+    pub fn poll_transmit(&mut self) -> Option<Transmit> {
+        if let Some(transmit) = self.poll_relay() {
+            return Some(transmit);
+        }
+        loop {
+            match self.outgoing.front_mut()?.next_transmit() {
+                Some(transmit) => return Some(transmit),
+                None => self.outgoing.pop_front(),
+            };
+        }
+    }
+
+    /// The next run to relay, leaving our own broadcasts where they are.
+    pub(crate) fn poll_relay(&mut self) -> Option<Transmit> {
+        self.relays.poll_transmit()
+    }
+
+    /// The next event. Messages that have enough symbols are decoded here, one a call, so a caller that polls
+    /// transmits first sends what it relays before it decodes.
+    pub fn poll_event(&mut self) -> Option<Event> {
+        while self.events.is_empty() {
+            let id = self.decodable.pop_front()?;
+            self.decode(id);
+        }
+        self.events.pop_front()
+    }
+
+    /// When to call [`Engine::handle_timeout`] at the latest.
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        [self.relays.poll_timeout(), self.cache.poll_timeout()].into_iter().flatten().min()
+    }
+
+    /// Lets time pass: relayed symbols leave, incomplete messages are given up, finished ones forgotten.
+    pub fn handle_timeout(&mut self, now: Now) {
+        self.now = Some(now.instant);
+        self.relays.handle_timeout(now.instant);
+        let expired = self.cache.handle_timeout(now.instant);
+        self.expire(expired);
+    }
+
+    /// What it has done so far.
+    pub fn stats(&self) -> &Stats {
+        &self.stats
+    }
+
+    /// Incomplete messages, the bytes counted for them, and all messages that are remembered.
+    pub fn occupancy(&self) -> Occupancy {
+        let (incomplete, bytes) = self.cache.receiving();
+        Occupancy { incomplete, bytes, remembered: self.cache.len() - incomplete }
+    }
+
+    /// The checks of a broadcast, and its geometry.
+    fn plan_broadcast(
+        &self,
+        epoch: Epoch,
+        round: Round,
+        payload_len: usize,
+    ) -> Result<(NodeIndex, Geometry), BroadcastError> {
+        let known = self.epochs.get(epoch).ok_or(BroadcastError::UnknownEpoch(epoch))?;
+        let own = known.own.ok_or(BroadcastError::NotInSet(epoch))?;
+        match self.last_published {
+            Some(last) if last == (epoch, round) => return Err(BroadcastError::DuplicateRound(epoch, round)),
+            Some(last) if (epoch, round) < last => return Err(BroadcastError::OldRound(round, last.1)),
+            _ => {}
+        }
+        if self.outgoing.len() >= self.config.outgoing_slots {
+            return Err(BroadcastError::Backlog(self.outgoing.len()));
+        }
+        let (chunk, redundancy) = (self.config.chunk, self.config.redundancy);
+        let geometry =
+            Geometry::for_set(payload_len, chunk, self.config.header_len(), redundancy, (&known.set, own))?;
+        Ok((own, geometry))
+    }
+
+    fn emission(&mut self, id: MessageId, geometry: &Geometry) -> Result<Emission, BroadcastError> {
+        let known = self.epochs.get(id.epoch).ok_or(BroadcastError::UnknownEpoch(id.epoch))?;
+        let (network, redundancy) = (&self.config.network, self.config.redundancy);
+        let assignment = Assignment::derive(network, id, &known.set, geometry, redundancy);
+        let start = self.emission_starts.next_u32() as usize;
+        Ok(Emission::new(&assignment, geometry, self.config.run_length, start))
+    }
+
+    fn report(&self, id: MessageId, geometry: &Geometry, chunk_bytes: usize) -> BroadcastReport {
+        let symbols = usize::from(geometry.symbols);
+        BroadcastReport {
+            id,
+            payload_len: geometry.payload_len as usize,
+            source_symbols: geometry.source_symbols,
+            symbols: geometry.symbols,
+            symbol_size: geometry.symbol_size,
+            chunk_len: geometry.chunk_len(),
+            chunk_bytes,
+            wire_bytes: chunk_bytes + symbols * self.config.datagram_overhead,
+            redundancy: f64::from(geometry.symbols) / f64::from(geometry.source_symbols),
+        }
+    }
+
+    fn decode(&mut self, id: MessageId) {
+        let Some(now) = self.now else { return };
+        let Some(message) = self.cache.get_mut(id) else { return };
+        self.stats.decode_attempts += 1;
+        let Some(outcome) = message.decode(&mut self.plans, now) else { return };
+        let event = match outcome {
+            Ok(delivery) => {
+                self.stats.delivered += 1;
+                Event::Delivered(delivery)
+            }
+            Err(_) => {
+                self.stats.tainted += 1;
+                Event::Tainted(Taint { author: message.author, id, evidence: message.commitment.evidence() })
+            }
+        };
+        self.cache.finish(now, id);
+        self.push_event(event);
+    }
+
+    pub(crate) fn expire(&mut self, expired: Vec<Expiry>) {
+        self.stats.expired += expired.len() as u64;
+        for expiry in expired {
+            self.push_event(Event::Expired(expiry));
+        }
+    }
+
+    pub(crate) fn push_event(&mut self, event: Event) {
+        if self.events.len() >= MAX_EVENTS {
+            self.events.pop_front();
+            self.stats.events_dropped += 1;
+        }
+        self.events.push_back(event);
+    }
+}
+
+/// How full an engine is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Occupancy {
+    /// Incomplete messages.
+    pub incomplete: usize,
+    /// Bytes counted for them in advance.
+    pub bytes: usize,
+    /// Finished messages that are remembered.
+    pub remembered: usize,
+}
+
+#[cfg(test)]
+mod tests;
