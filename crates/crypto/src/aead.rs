@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use zeroize::ZeroizeOnDrop;
+
 use crate::{
     SecretBytes,
     backend::{Active, Aead, Backend, NONCE_LEN},
@@ -40,7 +42,8 @@ impl Suite {
     }
 
     /// The nonce of message `counter` (the Noise specification, section 12): four zero bytes, then
-    /// the counter, little-endian for ChaCha20-Poly1305 and big-endian for AES-GCM.
+    /// the counter, little-endian for ChaCha20-Poly1305 and big-endian for AES-GCM
+    /// (`docs/spec/keys.md#nonce`).
     #[inline]
     fn nonce(self, counter: u64) -> [u8; NONCE_LEN] {
         let counter = match self {
@@ -95,7 +98,7 @@ impl AeadKey {
     /// # Errors
     /// [`OpenError`] if key, `counter`, `aad`, `data` and `tag` do not belong together. `data` is
     /// then all zeros: neither plaintext nor the ciphertext is left, so whoever needs the
-    /// ciphertext afterwards copies it first.
+    /// ciphertext afterwards copies it first (`docs/spec/keys.md#failed-open`).
     #[inline]
     pub fn open(
         &self,
@@ -107,6 +110,9 @@ impl AeadKey {
         self.key.open(self.suite.nonce(counter), aad, data, tag)
     }
 }
+
+// `Aead` asks it of every backend.
+impl ZeroizeOnDrop for AeadKey {}
 
 impl fmt::Debug for AeadKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

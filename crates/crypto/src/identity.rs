@@ -1,13 +1,14 @@
 //! Ed25519: the identity that names a validator and signs.
 //!
 //! One rule of verification in every build, so that nodes never disagree on an edge case:
-//! cofactorless, canonical S, canonical R, no key and no R of small order.
+//! cofactorless, canonical key, R and S, no key and no R of small order
+//! (`docs/spec/keys.md#strict-verification`).
 
 use std::fmt;
 
 use ed25519_dalek::{Signer as _, SigningKey, VerifyingKey};
 use rand_core::CryptoRng;
-use zeroize::Zeroizing;
+use zeroize::{ZeroizeOnDrop, Zeroizing};
 
 use crate::{KEY_LEN, NetworkId, SignError, Signer};
 
@@ -58,10 +59,20 @@ impl IdentityKey {
     }
 
     fn verify_bytes(&self, message: &[u8], signature: &Signature) -> Result<(), BadSignature> {
+        if !is_canonical(&self.0) {
+            return Err(BadSignature);
+        }
         let key = VerifyingKey::from_bytes(&self.0).map_err(|_| BadSignature)?;
         key.verify_strict(message, &ed25519_dalek::Signature::from_bytes(&signature.0))
             .map_err(|_| BadSignature)
     }
+}
+
+/// Whether the y-coordinate is below p = 2^255 - 19: else the point has a second, shorter encoding,
+/// and one validator would have two names.
+fn is_canonical(key: &[u8; KEY_LEN]) -> bool {
+    let [first, middle @ .., last] = key;
+    *first < 0xed || last & 0x7f != 0x7f || middle.iter().any(|byte| *byte != 0xff)
 }
 
 /// An Ed25519 signature. Any 64 bytes are taken; verification tells.
@@ -123,6 +134,9 @@ impl IdentitySecret {
         self.key.as_bytes()
     }
 }
+
+// `SigningKey` clears itself.
+impl ZeroizeOnDrop for IdentitySecret {}
 
 impl fmt::Debug for IdentitySecret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -4,6 +4,8 @@
 //! The checksum finds every error of up to four characters and misses one in 2^30 of the worse ones;
 //! the prefix keeps a key of one kind from being configured as the other. There is one text for a
 //! key and one key for a text, so that texts may be compared and searched for.
+//!
+//! Rules: `docs/spec/keys.md#key-text`, `docs/spec/keys.md#key-text-canonical`.
 
 use std::{fmt, str::FromStr};
 

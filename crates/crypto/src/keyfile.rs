@@ -13,6 +13,9 @@
 //! never replaces another file. Loading refuses a file that others may read, that is meant for
 //! another purpose, or that is not exactly what was written. The checksum (BLAKE2s over all lines
 //! before it) finds accidents, it does not authenticate.
+//!
+//! Rules: `docs/spec/keys.md#key-file`, `docs/spec/keys.md#key-file-write`,
+//! `docs/spec/keys.md#key-file-access`.
 
 use std::{
     fmt, io,
@@ -55,7 +58,8 @@ pub fn create_transport(path: &Path, secret: &TransportSecret) -> Result<(), Key
 }
 
 /// Writes a transport secret to a new file that marks it as disposable: one that may be revealed to
-/// a debugging tool, by a key log, since nothing of value was ever sent under it.
+/// a debugging tool, by a key log, since nothing of value was ever sent under it
+/// (`docs/spec/keys.md#disposable`).
 ///
 /// # Errors
 /// As [`create_identity`].
@@ -104,8 +108,8 @@ pub enum KeyPurpose {
 impl fmt::Display for KeyPurpose {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            KeyPurpose::Identity => "identity",
-            KeyPurpose::Transport => "transport",
+            KeyPurpose::Identity => "an identity key",
+            KeyPurpose::Transport => "a transport key",
         })
     }
 }
@@ -149,7 +153,7 @@ pub enum KeyFileError {
         mode: u32,
     },
     /// A sound key file for something else.
-    #[error("{}: holds the key of a {found}, expected that of a {expected}", path.display())]
+    #[error("{}: holds {found}, expected {expected}", path.display())]
     WrongPurpose {
         /// The file.
         path: PathBuf,

@@ -15,7 +15,8 @@ impl NetworkId {
         Self(bytes)
     }
 
-    /// SHA-256 of `falconet/network/1`, a zero byte and the name.
+    /// SHA-256 of `falconet/network/1`, a zero byte and the name
+    /// (`docs/spec/keys.md#network-id`).
     #[must_use]
     pub fn from_name(name: &str) -> Self {
         let hash = Sha256::new_with_prefix(b"falconet/network/1\0").chain_update(name);

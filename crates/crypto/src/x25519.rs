@@ -3,7 +3,7 @@
 use std::fmt;
 
 use rand_core::CryptoRng;
-use zeroize::Zeroizing;
+use zeroize::{ZeroizeOnDrop, Zeroizing};
 
 use crate::{
     KEY_LEN, SecretBytes,
@@ -71,7 +71,8 @@ impl TransportSecret {
     /// The shared secret with `their` key. It is not uniformly random: feed it to a KDF.
     ///
     /// # Errors
-    /// [`LowOrderPoint`] if the result is all zeros, whatever the secret (RFC 7748, section 6.1).
+    /// [`LowOrderPoint`] if the result is all zeros, whatever the secret (RFC 7748, section 6.1;
+    /// `docs/spec/keys.md#low-order`).
     pub fn diffie_hellman(&self, their: &TransportPublicKey) -> Result<SecretBytes, LowOrderPoint> {
         self.agreement.agree(&their.0)
     }
@@ -81,6 +82,9 @@ impl TransportSecret {
         self.bytes.expose()
     }
 }
+
+// Both members clear themselves: `Agreement` asks it of every backend.
+impl ZeroizeOnDrop for TransportSecret {}
 
 impl fmt::Debug for TransportSecret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

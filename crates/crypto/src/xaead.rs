@@ -53,6 +53,30 @@ pub fn xchacha_open(
 mod tests {
     use super::*;
 
+    /// draft-irtf-cfrg-xchacha-03, appendix A.3.1.
+    #[test]
+    fn published_vector() {
+        let key = std::array::from_fn(|i| 0x80 + i as u8);
+        let nonce = std::array::from_fn(|i| 0x40 + i as u8);
+        let aad = hex::decode("50515253c0c1c2c3c4c5c6c7").unwrap();
+        let text = b"Ladies and Gentlemen of the class of '99: If I could offer you only one tip \
+                     for the future, sunscreen would be it.";
+        let mut data = *text;
+        let tag = xchacha_seal(&key, &nonce, &aad, &mut data);
+        assert_eq!(
+            hex::encode(data),
+            concat!(
+                "bd6d179d3e83d43b9576579493c0e939572a1700252bfaccbed2902c21396cbb",
+                "731c7f1b0b4aa6440bf3a82f4eda7e39ae64c6708c54c216cb96b72e1213b452",
+                "2f8c9ba40db5d945b11b69b982c1bb9e3f3fac2bc369488f76b2383565d3fff9",
+                "21f9664c97637da9768812f615c68b13b52e"
+            )
+        );
+        assert_eq!(hex::encode(tag), "c0875924c1c7987947deafd8780acf49");
+        assert_eq!(xchacha_open(&key, &nonce, &aad, &mut data, &tag), Ok(()));
+        assert_eq!(&data, text);
+    }
+
     #[test]
     fn failure_leaves_nothing() {
         let (key, nonce) = ([1; KEY_LEN], [2; XNONCE_LEN]);

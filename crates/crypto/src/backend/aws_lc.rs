@@ -4,6 +4,7 @@ use aws_lc_rs::{
     aead::{AES_256_GCM, Aad, CHACHA20_POLY1305, LessSafeKey, Nonce, UnboundKey},
     agreement::{self, PrivateKey, UnparsedPublicKey, X25519},
 };
+use zeroize::ZeroizeOnDrop;
 
 use super::{Aead, Agreement, Backend, NONCE_LEN};
 use crate::{KEY_LEN, LowOrderPoint, OpenError, SecretBytes, Suite, TAG_LEN};
@@ -20,6 +21,9 @@ impl Backend for AwsLc {
 
 /// A prepared AEAD key.
 pub struct AeadKey(LessSafeKey);
+
+// AWS-LC clears whatever memory it frees (`OPENSSL_free`), and a key lives in such memory only.
+impl ZeroizeOnDrop for AeadKey {}
 
 impl Aead for AeadKey {
     fn new(suite: Suite, key: &[u8; KEY_LEN]) -> Self {
@@ -73,6 +77,9 @@ pub struct X25519Secret {
     secret: PrivateKey,
     public: [u8; KEY_LEN],
 }
+
+// See `AeadKey`.
+impl ZeroizeOnDrop for X25519Secret {}
 
 impl Agreement for X25519Secret {
     fn from_bytes(secret: &[u8; KEY_LEN]) -> Self {

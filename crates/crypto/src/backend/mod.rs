@@ -5,6 +5,8 @@
 //! [`portable`]. Both are public so that tests can hold one against the other and benches can
 //! measure them side by side; [`portable`] is compiled in every build.
 
+use zeroize::ZeroizeOnDrop;
+
 use crate::{LowOrderPoint, OpenError, Suite};
 
 #[cfg(feature = "aws-lc-rs")]
@@ -27,7 +29,7 @@ pub trait Backend {
 }
 
 /// A prepared AEAD key.
-pub trait Aead: Sized + Send + Sync {
+pub trait Aead: Sized + Send + Sync + ZeroizeOnDrop {
     /// Prepares a key: everything that depends on the key alone happens here.
     fn new(suite: Suite, key: &[u8; crate::KEY_LEN]) -> Self;
 
@@ -49,7 +51,7 @@ pub trait Aead: Sized + Send + Sync {
 }
 
 /// An X25519 secret with its public key at hand.
-pub trait Agreement: Sized + Send + Sync {
+pub trait Agreement: Sized + Send + Sync + ZeroizeOnDrop {
     /// Prepares the secret: clamps it and computes the public key.
     fn from_bytes(secret: &[u8; crate::KEY_LEN]) -> Self;
 
@@ -65,3 +67,6 @@ pub trait Agreement: Sized + Send + Sync {
 
 /// Bytes of the nonce of both suites.
 pub const NONCE_LEN: usize = 12;
+
+#[cfg(test)]
+pub(crate) mod tests;

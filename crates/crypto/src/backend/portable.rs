@@ -3,6 +3,7 @@
 use aes_gcm::{Aes256Gcm, KeyInit, aead::AeadInOut};
 use chacha20poly1305::ChaCha20Poly1305;
 use x25519_dalek::{PublicKey, StaticSecret};
+use zeroize::ZeroizeOnDrop;
 
 use super::{Aead, Agreement, Backend, NONCE_LEN};
 use crate::{KEY_LEN, LowOrderPoint, OpenError, SecretBytes, Suite, TAG_LEN};
@@ -25,6 +26,9 @@ enum Cipher {
     // The expanded key schedule is 30 times the size of the other variant.
     Aes(Box<Aes256Gcm>),
 }
+
+// Both ciphers clear their keys themselves (the tests hold them to it).
+impl ZeroizeOnDrop for AeadKey {}
 
 impl Aead for AeadKey {
     fn new(suite: Suite, key: &[u8; KEY_LEN]) -> Self {
@@ -75,6 +79,9 @@ pub struct X25519Secret {
     public: PublicKey,
 }
 
+// `StaticSecret` clears itself.
+impl ZeroizeOnDrop for X25519Secret {}
+
 impl Agreement for X25519Secret {
     fn from_bytes(secret: &[u8; KEY_LEN]) -> Self {
         let secret = StaticSecret::from(*secret);
@@ -93,5 +100,20 @@ impl Agreement for X25519Secret {
         } else {
             Err(LowOrderPoint)
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Compiles only if the crates behind this backend clear their keys: each has a feature for it
+    /// that must stay on.
+    #[test]
+    fn members_are_zeroized_on_drop() {
+        fn is_zeroized_on_drop<T: ZeroizeOnDrop>() {}
+        is_zeroized_on_drop::<ChaCha20Poly1305>();
+        is_zeroized_on_drop::<Aes256Gcm>();
+        is_zeroized_on_drop::<StaticSecret>();
     }
 }

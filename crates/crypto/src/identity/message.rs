@@ -33,7 +33,7 @@ impl Purpose {
 }
 
 /// The bytes that are signed: label, network id, the signer's key, then the fields, joined without
-/// lengths.
+/// lengths (`docs/spec/keys.md#signed-message`).
 ///
 /// Public so that a remote signer can be built on it. Small messages live on the stack.
 pub struct SignedMessage(Bytes);

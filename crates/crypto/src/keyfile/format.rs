@@ -34,17 +34,20 @@ impl Content {
 }
 
 pub(super) fn encode_identity(secret: &IdentitySecret) -> Zeroizing<String> {
-    let head = format!("purpose: {}\n", KeyPurpose::Identity);
-    encode(&head, &secret.identity().to_string(), secret.expose())
+    encode(
+        "purpose: identity\n",
+        &secret.identity().to_string(),
+        secret.expose(),
+    )
 }
 
 pub(super) fn encode_transport(secret: &TransportSecret, disposable: bool) -> Zeroizing<String> {
-    let head = format!(
-        "purpose: {}\ndisposable: {}\n",
-        KeyPurpose::Transport,
-        if disposable { "yes" } else { "no" }
-    );
-    encode(&head, &secret.public().to_string(), secret.expose())
+    let head = if disposable {
+        "purpose: transport\ndisposable: yes\n"
+    } else {
+        "purpose: transport\ndisposable: no\n"
+    };
+    encode(head, &secret.public().to_string(), secret.expose())
 }
 
 fn encode(head: &str, public: &str, secret: &[u8; KEY_LEN]) -> Zeroizing<String> {
