@@ -98,7 +98,7 @@ impl Agreement for X25519Secret {
 
     fn agree(&self, their: &[u8; KEY_LEN]) -> Result<SecretBytes, LowOrderPoint> {
         let their = UnparsedPublicKey::new(&X25519, their);
-        agreement::agree(&self.secret, &their, LowOrderPoint, |shared| {
+        agreement::agree(&self.secret, their, LowOrderPoint, |shared| {
             let mut bytes = [0; KEY_LEN];
             bytes.copy_from_slice(shared);
             Ok(SecretBytes::new(bytes))

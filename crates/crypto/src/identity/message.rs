@@ -38,6 +38,7 @@ impl Purpose {
 /// Public so that a remote signer can be built on it. Small messages live on the stack.
 pub struct SignedMessage(Bytes);
 
+#[expect(clippy::large_enum_variant, reason = "being on the stack is the point")]
 enum Bytes {
     Inline { buffer: [u8; INLINE_LEN], len: usize },
     Heap(Vec<u8>),
