@@ -1,65 +1,73 @@
-//! API SKELETON (owner replaces bodies; keeps names and signatures unless told to all).
-#![allow(missing_docs, dead_code, unused_variables)]
-use bytes::Bytes;
-use falconet_transport::{Event, Handshakes, Lane, PeerConfig, PeerId, Sessions};
-use std::net::SocketAddr;
-use std::sync::Arc;
-use std::time::{Duration, Instant};
+//! The threads that own the sockets: batches, segmentation offload, pacing, priorities.
+//!
+//! What it is for: carrying datagrams between the network and the engines of a node so that heavy or
+//! hostile traffic never holds up the traffic that matters. The engines are `falconet-transport`'s
+//! `Sessions`, which lives on the dataplane thread, and `Handshakes`, which lives on the handshake thread.
+//!
+//! ```text
+//!   embedder --Sender--> [queue a class] --> scheduler --> pacer --> seal --> GSO groups --> sockets
+//!                                                ^                                |  (or a delay line)
+//!   Completion <------- told of each part --------'--------------------------------'
+//!
+//!   sockets --GRO--> every datagram judged --> opened in place --> Consumer (one batch a turn)
+//!                         | types 1-3
+//!                         v
+//!                 [bounded queue] --> handshake thread --> new sessions, back by a bounded queue
+//! ```
+//!
+//! The loop's order, the queues and their bounds, and every reason for a drop are in
+//! docs/spec/threads.md.
+//!
+//! # Provided
+//! - Two threads a [`Dataplane`], no global state: two of them in a process never notice each other.
+//! - Every queue is bounded by entries and bytes; whatever is dropped is counted by reason ([`Stats`]).
+//! - Nothing received and no failed send ends a thread. A consumer that is [`Full`] loses its batch.
+//! - Classes keep a guaranteed share ([`Class`]), peers take turns, and old datagrams expire.
+//! - [`Rate`] counts bytes on the wire, and late wakeups lose no bandwidth.
+//! - Shutdown joins both threads and tells every open [`Completion`].
+//!
+//! # Not provided
+//! - Reliability or order: a datagram that left may be lost, doubled or overtaken.
+//! - Path MTU discovery: [`DataplaneConfig::with_mtu`] is told, and longer datagrams are the embedder's.
+//! - Steering in the kernel: junk and handshakes still pass through the dataplane thread's socket.
+//!
+//! ```
+//! use falconet_dataplane::{Class, DataplaneConfig, Rate};
+//!
+//! let config = DataplaneConfig::new()
+//!     .with_listen("127.0.0.1:0".parse()?)
+//!     .with_rate(Rate::BitsPerSecond(200_000_000))
+//!     .with_class_weight(Class::Control, 2);
+//! assert!(config.check().is_ok());
+//! # Ok::<(), std::net::AddrParseError>(())
+//! ```
 
-/// Addresses, rate, queue caps, thread names... private fields, `with_*` setters that state unit, default, reason; `build()`/start checks.
-pub struct DataplaneConfig { _p: () }
-/// Bits per second on the wire.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Rate { BitsPerSecond(u64), Unlimited }
-/// A user-space link in front of each socket: one-way delay by destination and random loss by datagram.
-#[derive(Clone)]
-pub struct LinkEmulation { pub delay: Arc<dyn Fn(SocketAddr) -> Duration + Send + Sync>, /** 0.0..=1.0 */ pub loss: f64, pub seed: u64 }
+mod clock;
+mod config;
+mod data_thread;
+mod dataplane;
+mod delay_line;
+mod egress;
+mod emission;
+mod handshake_thread;
+mod inbound;
+mod judge;
+mod outgoing;
+mod pacer;
+mod parked;
+mod receive;
+mod scheduler;
+mod sender;
+mod socket;
+mod stats;
+mod sys;
+mod timer;
+mod unit;
+mod wake;
 
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Class { Proposal, Relay, Regular, Control }
-#[derive(Clone)]
-pub enum Recipients { One(PeerId), Many(Arc<[PeerId]>) }
-/// Datagrams for one or many peers; each starts with its kind byte. Equal lengths in a row are sent as one GSO group.
-pub struct Outgoing { pub to: Recipients, pub class: Class, pub datagrams: Vec<Bytes>, pub completion: Option<Arc<dyn Completion>> }
-/// Told by the dataplane thread when datagrams of an `Outgoing` have left (sent) or were given up.
-/// Called on the dataplane thread: must be cheap and never block.
-pub trait Completion: Send + Sync { fn finished(&self, sent: usize, dropped: usize, sent_bytes: usize, at: Instant); }
-/// A received datagram, opened; starts with its kind byte.
-#[derive(Clone, Debug)]
-pub struct Inbound { /** From the session on the authenticated lane; a hint by address on the plain one. */ pub peer: Option<PeerId>, pub lane: Lane, pub from: SocketAddr, pub datagram: Bytes }
-/// Where batches go; never blocks. On Err the batch is dropped and counted.
-pub trait Consumer: Send { fn deliver(&mut self, batch: Vec<Inbound>) -> Result<(), Full>; }
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Full;
-pub struct Consumers { /** kind 0x10..=0x1f */ pub chunks: Box<dyn Consumer>, /** kind 0x20 */ pub messages: Box<dyn Consumer>, pub events: Box<dyn FnMut(Event) + Send> }
-
-/// The running threads (dataplane, handshake). Dropping or `shutdown` stops and joins them.
-pub struct Dataplane { _p: () }
-impl Dataplane {
-    /// Binds the sockets and starts the threads.
-    pub fn start(config: DataplaneConfig, handshakes: Handshakes, sessions: Sessions, consumers: Consumers) -> Result<Dataplane, StartError> { todo!() }
-    pub fn local_addr(&self) -> Option<SocketAddr> { todo!() }
-    pub fn local_plain_addr(&self) -> Option<SocketAddr> { todo!() }
-    pub fn sender(&self) -> Sender { todo!() }
-    pub fn stats(&self) -> Stats { todo!() }
-    pub fn shutdown(self) { todo!() }
-}
-/// Hands work to the dataplane thread; cheap to clone; never blocks.
-#[derive(Clone)]
-pub struct Sender { _p: () }
-impl Sender {
-    pub fn try_send(&self, outgoing: Outgoing) -> Result<(), TrySendError> { todo!() }
-    /// Waits for room (backpressure).
-    pub async fn send(&self, outgoing: Outgoing) -> Result<(), Closed> { todo!() }
-    pub fn add_peer(&self, peer: PeerId, config: PeerConfig) -> Result<(), Closed> { todo!() }
-    pub fn remove_peer(&self, peer: PeerId) -> Result<(), Closed> { todo!() }
-    pub fn connect(&self, peer: PeerId) -> Result<(), Closed> { todo!() }
-}
-pub enum TrySendError { Full(Outgoing), Closed }
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Closed;
-#[derive(Debug)]
-pub enum StartError { Bind { address: SocketAddr, source: std::io::Error }, Thread(std::io::Error) }
-/// One cheap snapshot.
-#[derive(Clone, Debug, Default)]
-pub struct Stats { pub datagrams_sent: u64, pub bytes_sent: u64, pub datagrams_received: u64, pub bytes_received: u64, pub discards: Vec<(&'static str, u64)> }
+pub use config::{ConfigError, DataplaneConfig, LinkEmulation, Rate};
+pub use dataplane::{Dataplane, StartError};
+pub use inbound::{Consumer, Consumers, Full, Inbound};
+pub use outgoing::{Class, Completion, Outgoing, Recipients};
+pub use sender::{Closed, Sender, TrySendError};
+pub use stats::{LaneStats, QueueStats, Stats};

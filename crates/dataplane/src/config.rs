@@ -1,0 +1,266 @@
+//! Configuration, checked once at start.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::outgoing::Class;
+use crate::scheduler::ClassLimits;
+
+/// Bits per second on the wire: UDP payload, UDP and IP headers, and Ethernet's preamble, header, check
+/// sequence and gap (docs/spec/threads.md#wire-bytes).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rate {
+    /// At most this many bits in a second.
+    BitsPerSecond(u64),
+    /// No pacing.
+    Unlimited,
+}
+
+/// A user-space link in front of each socket: one-way delay by destination and random loss by datagram.
+#[derive(Clone)]
+pub struct LinkEmulation {
+    /// One-way delay to an address; called on the dataplane thread once a group.
+    pub delay: Arc<dyn Fn(SocketAddr) -> Duration + Send + Sync>,
+    /// Share of datagrams that are lost, 0.0..=1.0.
+    pub loss: f64,
+    /// Seed of the loss; two runs that send the same lose the same.
+    pub seed: u64,
+}
+
+impl fmt::Debug for LinkEmulation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LinkEmulation")
+            .field("loss", &self.loss)
+            .field("seed", &self.seed)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Addresses, rate and bounds of one dataplane; checked by `Dataplane::start`.
+#[derive(Clone, Debug)]
+pub struct DataplaneConfig {
+    pub(crate) listen: Option<SocketAddr>,
+    pub(crate) listen_plain: Option<SocketAddr>,
+    pub(crate) rate: Rate,
+    pub(crate) link: Option<LinkEmulation>,
+    pub(crate) socket_buffer: usize,
+    pub(crate) mtu: usize,
+    pub(crate) thread_prefix: String,
+    pub(crate) segmentation: bool,
+    pub(crate) classes: [ClassLimits; Class::COUNT],
+}
+
+/// What every socket asks for as receive and send buffer: three 2 MB broadcasts at redundancy 2.5.
+const DEFAULT_SOCKET_BUFFER: usize = 16 << 20;
+/// Linux thread names have 15 bytes; the suffixes `-data` and `-hs` take up to 5.
+const MAX_THREAD_PREFIX: usize = 10;
+
+impl Default for DataplaneConfig {
+    fn default() -> Self {
+        DataplaneConfig {
+            listen: None,
+            listen_plain: None,
+            rate: Rate::BitsPerSecond(1_000_000_000),
+            link: None,
+            socket_buffer: DEFAULT_SOCKET_BUFFER,
+            mtu: 1500,
+            thread_prefix: "fn".to_owned(),
+            segmentation: true,
+            classes: [
+                class_limits(4, 65_536, 64, 10),
+                class_limits(4, 65_536, 64, 10),
+                class_limits(1, 16_384, 16, 5),
+                class_limits(1, 4_096, 4, 2),
+            ],
+        }
+    }
+}
+
+fn class_limits(weight: u64, entries: usize, mebibytes: usize, age_seconds: u64) -> ClassLimits {
+    ClassLimits {
+        weight,
+        entries,
+        bytes: mebibytes << 20,
+        max_age: Duration::from_secs(age_seconds),
+    }
+}
+
+impl DataplaneConfig {
+    /// No socket, 1 Gbit/s, no link emulation, MTU 1500.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Address of the authenticated lane's socket; port 0 lets the system choose. Default: none.
+    #[must_use]
+    pub fn with_listen(mut self, address: SocketAddr) -> Self {
+        self.listen = Some(address);
+        self
+    }
+
+    /// Address of the plain lane's socket; port 0 lets the system choose. Default: none.
+    #[must_use]
+    pub fn with_listen_plain(mut self, address: SocketAddr) -> Self {
+        self.listen_plain = Some(address);
+        self
+    }
+
+    /// Pacing of everything this dataplane sends, in bits a second on the wire. Default: 1 Gbit/s, because
+    /// a burst of 2 MB at line rate into an internet path is its own loss.
+    #[must_use]
+    pub fn with_rate(mut self, rate: Rate) -> Self {
+        self.rate = rate;
+        self
+    }
+
+    /// Delay and loss in user space in front of the sockets. Default: none, at no cost.
+    #[must_use]
+    pub fn with_link_emulation(mut self, link: Option<LinkEmulation>) -> Self {
+        self.link = link;
+        self
+    }
+
+    /// Bytes to ask for as `SO_RCVBUF` and `SO_SNDBUF`. Default: 16 MiB; the system may clamp it, which is
+    /// warned of and nothing worse.
+    #[must_use]
+    pub fn with_socket_buffer(mut self, bytes: usize) -> Self {
+        self.socket_buffer = bytes;
+        self
+    }
+
+    /// Bytes an IP packet on the path may have, 1280..=9000. Default: 1500. Longer datagrams are sent
+    /// alone rather than as segments of a group.
+    #[must_use]
+    pub fn with_mtu(mut self, bytes: usize) -> Self {
+        self.mtu = bytes;
+        self
+    }
+
+    /// Prefix of the thread names, at most 10 bytes. Default: `fn` (threads `fn-data` and `fn-hs`).
+    #[must_use]
+    pub fn with_thread_prefix(mut self, prefix: impl Into<String>) -> Self {
+        self.thread_prefix = prefix.into();
+        self
+    }
+
+    /// Whether groups leave by segmentation offload where the system has it. Default: yes; off is for
+    /// measuring and for faulty drivers.
+    #[must_use]
+    pub fn with_segmentation(mut self, on: bool) -> Self {
+        self.segmentation = on;
+        self
+    }
+
+    /// Weight of `class` when classes compete, 1..=1000. Default: Proposal 4, Relay 4, Regular 1,
+    /// Control 1, so that each keeps at least a tenth.
+    #[must_use]
+    pub fn with_class_weight(mut self, class: Class, weight: u64) -> Self {
+        self.classes[class.index()].weight = weight;
+        self
+    }
+
+    /// Caps of the send queue of `class`, in datagrams (times recipients) and bytes (overhead of an entry
+    /// counted). Defaults: 65,536 and 64 MiB for Proposal and Relay, 16,384 and 16 MiB for Regular, 4,096
+    /// and 4 MiB for Control.
+    #[must_use]
+    pub fn with_class_caps(mut self, class: Class, entries: usize, bytes: usize) -> Self {
+        self.classes[class.index()].entries = entries;
+        self.classes[class.index()].bytes = bytes;
+        self
+    }
+
+    /// Age past which a queued datagram of `class` is dropped instead of sent. Default: 10 s for Proposal
+    /// and Relay, 5 s for Regular, 2 s for Control.
+    #[must_use]
+    pub fn with_class_age(mut self, class: Class, age: Duration) -> Self {
+        self.classes[class.index()].max_age = age;
+        self
+    }
+
+    /// Checks every field and what holds between them.
+    ///
+    /// # Errors
+    /// Names the first field that is wrong.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        let wrong = |field, allowed| Err(ConfigError { field, allowed });
+        if self.listen.is_none() && self.listen_plain.is_none() {
+            return wrong("listen", "an address for at least one lane");
+        }
+        if self.listen.is_some_and(|a| a.port() != 0 && Some(a) == self.listen_plain) {
+            return wrong("listen_plain", "an address other than the authenticated lane's");
+        }
+        if let Rate::BitsPerSecond(bits) = self.rate
+            && !(100_000..=1_000_000_000_000).contains(&bits)
+        {
+            return wrong("rate", "100 kbit/s to 1 Tbit/s, or unlimited");
+        }
+        if let Some(link) = &self.link
+            && !(0.0..=1.0).contains(&link.loss)
+        {
+            return wrong("loss", "0.0 to 1.0");
+        }
+        if !(1280..=9000).contains(&self.mtu) {
+            return wrong("mtu", "1280 to 9000 bytes");
+        }
+        if self.thread_prefix.len() > MAX_THREAD_PREFIX || self.thread_prefix.contains('\0') {
+            return wrong("thread_prefix", "at most 10 bytes, none of them zero");
+        }
+        for class in &self.classes {
+            if !(1..=1000).contains(&class.weight) {
+                return wrong("class_weight", "1 to 1000");
+            }
+            if class.entries == 0 || class.bytes == 0 {
+                return wrong("class_caps", "at least 1 entry and 1 byte");
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A field of a [`DataplaneConfig`] is wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{field}: allowed is {allowed}")]
+pub struct ConfigError {
+    /// The field, named as its setter is, without `with_`.
+    pub field: &'static str,
+    /// What is allowed.
+    pub allowed: &'static str,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn good() -> DataplaneConfig {
+        DataplaneConfig::new().with_listen("127.0.0.1:0".parse().unwrap())
+    }
+
+    fn wrong_field(config: &DataplaneConfig) -> &'static str {
+        config.check().unwrap_err().field
+    }
+
+    #[test]
+    fn each_wrong_field_is_named() {
+        assert_eq!(good().check(), Ok(()));
+        assert_eq!(wrong_field(&DataplaneConfig::new()), "listen");
+        let address = "127.0.0.1:99".parse().unwrap();
+        let twice = good().with_listen(address).with_listen_plain(address);
+        assert_eq!(wrong_field(&twice), "listen_plain");
+        assert_eq!(wrong_field(&good().with_rate(Rate::BitsPerSecond(0))), "rate");
+        for loss in [-0.1, 1.1, f64::NAN] {
+            let link = LinkEmulation {
+                delay: Arc::new(|_| Duration::ZERO),
+                loss,
+                seed: 0,
+            };
+            assert_eq!(wrong_field(&good().with_link_emulation(Some(link))), "loss");
+        }
+        assert_eq!(wrong_field(&good().with_mtu(1279)), "mtu");
+        assert_eq!(wrong_field(&good().with_thread_prefix("elevenbytes")), "thread_prefix");
+        assert_eq!(wrong_field(&good().with_class_weight(Class::Relay, 0)), "class_weight");
+        assert_eq!(wrong_field(&good().with_class_caps(Class::Relay, 0, 1)), "class_caps");
+    }
+}

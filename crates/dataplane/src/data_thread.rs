@@ -1,0 +1,347 @@
+//! The dataplane thread: one turn after the other, in an order that nothing received can change.
+
+use std::collections::VecDeque;
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::Poll;
+use std::time::{Duration, Instant};
+
+use crossbeam_channel::Receiver as Queue;
+use falconet_crypto::Now;
+use falconet_transport::{Event, Sessions, ToSessions, Transmit};
+
+use crate::clock::read_clock;
+use crate::egress::Egress;
+use crate::emission::{Emission, Emitted, Turn};
+use crate::handshake_thread::{Control, Inlet};
+use crate::inbound::{Consumer, Consumers, Inbound};
+use crate::judge::{judge_authenticated, judge_plain};
+use crate::outgoing::Class;
+use crate::receive::{Batches, Receiver};
+use crate::sender::{Command, Inbox};
+use crate::socket::Blocked;
+use crate::stats::{Counters, DropReason, Published};
+use crate::timer::Timer;
+use crate::unit::Unit;
+use crate::wake::Wake;
+
+/// Most datagrams taken from the data socket in a turn (docs/spec/threads.md#receive-budget).
+const DATA_BUDGET: usize = 256;
+/// Most datagrams taken from the plain socket in a turn.
+const PLAIN_BUDGET: usize = 128;
+/// Most groups sent in a turn: receiving must not wait for longer than these take.
+const GROUPS_A_TURN: usize = 8;
+/// Most messages of each kind taken from the other threads in a turn.
+const MESSAGES_A_TURN: usize = 256;
+/// How long to wait when the handshake thread has no room for a message.
+const HELD_RETRY: Duration = Duration::from_millis(1);
+
+/// The state of the dataplane thread.
+pub(crate) struct DataThread {
+    pub(crate) sessions: Sessions,
+    pub(crate) consumers: Consumers,
+    pub(crate) inbox: Inbox,
+    pub(crate) handshakes: Inlet,
+    pub(crate) from_handshakes: Queue<ToSessions>,
+    pub(crate) handshake_transmits: Queue<Transmit>,
+    pub(crate) egress: Egress,
+    pub(crate) emission: Emission,
+    pub(crate) receiver: Receiver,
+    pub(crate) timer: Timer,
+    pub(crate) wake: Arc<Wake>,
+    pub(crate) stop: Arc<AtomicBool>,
+    pub(crate) counters: Counters,
+    pub(crate) published: Arc<Published>,
+    /// What the handshake thread had no room for: a message and a command at most, since nothing more is
+    /// taken from their sources meanwhile.
+    pub(crate) held: VecDeque<Control>,
+}
+
+/// What is to be done behind a turn.
+struct Next {
+    busy: bool,
+    paced_until: Option<Instant>,
+}
+
+impl DataThread {
+    /// Runs until told to stop.
+    pub(crate) async fn run(mut self) {
+        while !self.stop.load(Ordering::Acquire) {
+            let next = self.take_turn();
+            self.publish();
+            if next.busy {
+                // Lets the runtime look at the sockets without sleeping.
+                tokio::task::yield_now().await;
+            } else {
+                self.nap(next.paced_until).await;
+            }
+        }
+        self.shut_down();
+    }
+
+    /// Received datagrams first, then the other threads, then timers, then sending: so no timer declares
+    /// dead what has just been received, and every step is bounded (docs/spec/threads.md#turn).
+    fn take_turn(&mut self) -> Next {
+        let now = read_clock();
+        self.counters.note_turn();
+        let mut busy = self.receive(now);
+        busy |= self.handle_messages(now);
+        busy |= self.handle_commands(now);
+        if self.sessions.poll_timeout().is_some_and(|at| at <= now.instant) {
+            self.sessions.handle_timeout(now);
+        }
+        busy |= self.handle_submissions(now);
+        self.drain_sessions(now);
+        busy |= self.egress.handle_timeout(now.instant, &mut self.counters);
+        let paced_until = self.send_groups(&mut busy);
+        self.drain_sessions(now);
+        Next { busy, paced_until }
+    }
+
+    fn receive(&mut self, now: Now) -> bool {
+        let mut batches = Batches::default();
+        let mut taken = 0;
+        if let Some(port) = &self.egress.authenticated {
+            let (sessions, handshakes) = (&mut self.sessions, &self.handshakes);
+            let judge = |from, datagram: &mut [u8]| {
+                judge_authenticated(sessions, handshakes, now, from, datagram)
+            };
+            let counters = &mut self.counters;
+            taken += self.receiver.receive(port, DATA_BUDGET, counters, &mut batches, judge);
+        }
+        if let Some(port) = &self.egress.plain {
+            let sessions = &mut self.sessions;
+            let judge = |from, datagram: &mut [u8]| judge_plain(sessions, now, from, datagram);
+            let counters = &mut self.counters;
+            taken += self.receiver.receive(port, PLAIN_BUDGET, counters, &mut batches, judge);
+        }
+        let (consumers, counters) = (&mut self.consumers, &mut self.counters);
+        deliver(consumers.chunks.as_mut(), batches.chunks, "chunks_full", counters);
+        deliver(consumers.messages.as_mut(), batches.messages, "messages_full", counters);
+        taken > 0
+    }
+
+    fn handle_messages(&mut self, now: Now) -> bool {
+        let mut handled = 0;
+        for message in self.from_handshakes.try_iter().take(MESSAGES_A_TURN) {
+            self.sessions.handle_message(now, message);
+            handled += 1;
+        }
+        for _ in 0..MESSAGES_A_TURN {
+            let Ok(transmit) = self.handshake_transmits.try_recv() else {
+                break;
+            };
+            self.transmit(now, transmit);
+            handled += 1;
+        }
+        handled > 0
+    }
+
+    /// Commands wait while the handshake thread has no room: both engines see them in the same order.
+    fn handle_commands(&mut self, now: Now) -> bool {
+        self.retry_held();
+        let mut handled = 0;
+        while handled < MESSAGES_A_TURN && self.held.is_empty() {
+            let Ok(command) = self.inbox.commands.try_recv() else {
+                break;
+            };
+            handled += 1;
+            self.handle_command(now, command);
+        }
+        handled > 0
+    }
+
+    fn handle_command(&mut self, now: Now, command: Command) {
+        match command {
+            Command::AddPeer(peer, config) => match self.sessions.add_peer(now, peer, &config) {
+                Ok(()) => self.tell_handshakes(Control::AddPeer(peer, config)),
+                Err(error) => tracing::warn!(?peer, ?error, "peer not added"),
+            },
+            Command::RemovePeer(peer) => {
+                self.sessions.remove_peer(peer);
+                // First what the engine itself gives up, so that no tag is left behind.
+                self.drain_sessions(now);
+                self.emission.remove_peer(now.instant, peer, &mut self.counters);
+                self.tell_handshakes(Control::RemovePeer(peer));
+            }
+            Command::Connect(peer) => self.sessions.connect(now, peer),
+        }
+    }
+
+    fn handle_submissions(&mut self, now: Now) -> bool {
+        let mut handled = false;
+        for class in Class::ALL {
+            for _ in 0..MESSAGES_A_TURN {
+                let emission = &self.emission;
+                let Some(outgoing) = self.inbox.poll(class, |cost| emission.has_room(class, cost))
+                else {
+                    break;
+                };
+                self.emission.push(now.instant, outgoing, &mut self.counters);
+                handled = true;
+            }
+        }
+        self.inbox.notify_room();
+        handled
+    }
+
+    /// Everything the sessions want to say; the engine bounds it.
+    fn drain_sessions(&mut self, now: Now) {
+        while let Some(transmit) = self.sessions.poll_transmit() {
+            self.transmit(now, transmit);
+        }
+        while self.held.is_empty()
+            && let Some(message) = self.sessions.poll_message()
+        {
+            self.tell_handshakes(Control::Message(message));
+        }
+        while let Some(released) = self.sessions.poll_released() {
+            let (tag, plaintext) = (released.tag, released.plaintext);
+            self.emission.handle_released(now.instant, tag, plaintext, &mut self.counters);
+        }
+        while let Some(event) = self.sessions.poll_event() {
+            self.handle_event(now, event);
+        }
+    }
+
+    fn handle_event(&mut self, now: Now, event: Event) {
+        let event = match event {
+            Event::SendFailed { peer, tag, plaintext } => {
+                let counters = &mut self.counters;
+                let class = self.emission.handle_send_failed(now.instant, tag, counters);
+                let tag = class.map_or(0, Class::index) as u32;
+                Event::SendFailed { peer, tag, plaintext }
+            }
+            event => event,
+        };
+        (self.consumers.events)(event);
+    }
+
+    fn transmit(&mut self, now: Now, transmit: Transmit) {
+        let (lane, length) = (transmit.lane, transmit.datagram.len());
+        match self.egress.route(lane, transmit.to) {
+            Ok(to) => {
+                let mut bytes = self.egress.buffer();
+                bytes.extend_from_slice(&transmit.datagram);
+                self.emission.charge(now.instant, length, to);
+                let unit = Unit::new(lane, to, length, bytes);
+                self.egress.push(now.instant, unit, &mut self.counters);
+            }
+            Err(reason) => self.counters.note_dropped(reason, 1),
+        }
+    }
+
+    /// Sends groups while rate, sockets and the turn's budget allow; returns until when the rate forbids.
+    fn send_groups(&mut self, busy: &mut bool) -> Option<Instant> {
+        for _ in 0..GROUPS_A_TURN {
+            let mut turn = Turn {
+                // Read for each group: pacing is finer than a turn is long.
+                now: read_clock(),
+                sessions: &mut self.sessions,
+                egress: &mut self.egress,
+                counters: &mut self.counters,
+            };
+            match self.emission.poll_group(&mut turn) {
+                Emitted::Group => *busy = true,
+                Emitted::Wait(until) => return Some(until),
+                Emitted::Nothing => return None,
+            }
+        }
+        None
+    }
+
+    fn tell_handshakes(&mut self, control: Control) {
+        self.held.push_back(control);
+        self.retry_held();
+    }
+
+    fn retry_held(&mut self) {
+        while let Some(control) = self.held.pop_front() {
+            if let Err(control) = self.handshakes.try_send(control) {
+                return self.held.push_front(control);
+            }
+        }
+    }
+
+    /// Sleeps until a socket, another thread or the earliest deadline has something for us.
+    async fn nap(&mut self, paced_until: Option<Instant>) {
+        let now = Instant::now();
+        let held = (!self.held.is_empty()).then(|| now + HELD_RETRY);
+        let engine = self.sessions.poll_timeout();
+        let egress = self.egress.poll_timeout(now);
+        let deadline = [paced_until, held, engine, egress].into_iter().flatten().min();
+        self.wake.announce_nap();
+        let overdue = deadline.is_some_and(|at| at <= now);
+        if overdue || self.has_news() || self.arm(now, deadline).is_err() {
+            self.wake.end_nap();
+            return tokio::task::yield_now().await;
+        }
+        self.counters.note_nap();
+        let writable = self.egress.blocked() == Some(Blocked::UntilWritable);
+        let (egress, timer) = (&self.egress, &mut self.timer);
+        let mut notified = pin!(self.wake.notified());
+        poll_fn(|cx| {
+            let mut ready = notified.as_mut().poll(cx).is_ready();
+            for port in egress.authenticated.iter().chain(&egress.plain) {
+                ready |= port.io().poll_recv_ready(cx).is_ready();
+                ready |= writable && port.io().poll_send_ready(cx).is_ready();
+            }
+            ready |= deadline.is_some() && timer.poll_expired(cx).is_ready();
+            if ready { Poll::Ready(()) } else { Poll::Pending }
+        })
+        .await;
+        self.wake.end_nap();
+    }
+
+    fn arm(&mut self, now: Instant, deadline: Option<Instant>) -> std::io::Result<()> {
+        deadline.map_or(Ok(()), |deadline| self.timer.arm(now, deadline))
+    }
+
+    fn has_news(&self) -> bool {
+        self.stop.load(Ordering::Acquire)
+            || !self.from_handshakes.is_empty()
+            || !self.handshake_transmits.is_empty()
+            || self.inbox.has_news(self.held.is_empty())
+    }
+
+    fn publish(&mut self) {
+        self.counters.set_delay_line(self.egress.in_flight());
+        self.counters.set_handshake_queue(self.handshakes.depth());
+        for class in Class::ALL {
+            let submissions = self.inbox.depth(class);
+            self.counters.set_queue(class, submissions, self.emission.depth(class));
+        }
+        self.published.publish(&self.counters);
+    }
+
+    /// Tells every completion that nothing more will leave.
+    fn shut_down(&mut self) {
+        let now = Instant::now();
+        for outgoing in self.inbox.close() {
+            let datagrams = outgoing.cost().entries;
+            self.counters.note_dropped(DropReason::Shutdown, datagrams);
+            if let Some(completion) = outgoing.completion {
+                completion.finished(0, datagrams, 0, now);
+            }
+        }
+        self.emission.shut_down(now, &mut self.counters);
+        self.publish();
+    }
+}
+
+fn deliver(
+    consumer: &mut dyn Consumer,
+    batch: Vec<Inbound>,
+    reason: &'static str,
+    counters: &mut Counters,
+) {
+    if batch.is_empty() {
+        return;
+    }
+    let datagrams = batch.len();
+    if consumer.deliver(batch).is_err() {
+        counters.note_discarded(reason, datagrams);
+    }
+}

@@ -1,0 +1,277 @@
+//! What leaves next: classes by weight, peers in turn, bounds and ages.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use falconet_transport::PeerId;
+
+use crate::outgoing::{Class, Completion, Cost, ENTRY_OVERHEAD};
+use crate::unit::{MAX_SEGMENTS, MAX_UNIT_BYTES};
+
+/// Bytes a peer may send in its turn before the next peer of the class has its own: eleven datagrams of
+/// 1,472 bytes, since eight already get most of what grouping gives.
+const QUANTUM: i64 = 16 * 1024;
+/// Scale of the virtual times: divisible by every default weight.
+const VIRTUAL_SCALE: u64 = 840;
+
+/// Bounds, weight and age of one class.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ClassLimits {
+    /// Share of the rate under contention, as a weight.
+    pub(crate) weight: u64,
+    /// Most queued datagrams.
+    pub(crate) entries: usize,
+    /// Most queued bytes, overhead counted.
+    pub(crate) bytes: usize,
+    /// Older datagrams are dropped instead of sent.
+    pub(crate) max_age: Duration,
+}
+
+/// One datagram that waits to leave.
+pub(crate) struct Entry {
+    pub(crate) datagram: Bytes,
+    pub(crate) completion: Option<Arc<dyn Completion>>,
+    pub(crate) queued: Instant,
+}
+
+impl Entry {
+    fn cost(&self) -> usize {
+        self.datagram.len() + ENTRY_OVERHEAD
+    }
+}
+
+/// How long a group may be.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct GroupLimits {
+    /// Most bytes, each datagram counted with `overhead`; one datagram is always allowed.
+    pub(crate) bytes: usize,
+    /// Longer datagrams (overhead counted) travel alone: the path could not carry them as segments.
+    pub(crate) segment: usize,
+    /// Bytes the frame adds to each datagram.
+    pub(crate) overhead: usize,
+}
+
+/// Classes share by start-time fair queueing: the class with the smallest virtual time is served, and its
+/// time advances by bytes over weight, so each backlogged class gets at least its weight's share and an
+/// idle one saves nothing up. Inside a class peers take turns by deficit round robin
+/// (docs/spec/threads.md#classes).
+pub(crate) struct Scheduler {
+    classes: [ClassQueue; Class::COUNT],
+    virtual_now: u64,
+}
+
+impl Scheduler {
+    pub(crate) fn new(limits: [ClassLimits; Class::COUNT]) -> Scheduler {
+        Scheduler {
+            classes: limits.map(ClassQueue::new),
+            virtual_now: 0,
+        }
+    }
+
+    /// Whether `cost` fits into `class`; an empty class takes anything, so that nothing waits for ever.
+    pub(crate) fn has_room(&self, class: Class, cost: Cost) -> bool {
+        let queue = &self.classes[class.index()];
+        queue.held.entries == 0
+            || (queue.held.entries + cost.entries <= queue.limits.entries
+                && queue.held.bytes + cost.bytes <= queue.limits.bytes)
+    }
+
+    /// Queues a datagram.
+    ///
+    /// # Errors
+    /// Gives the entry back if the class is at its cap (docs/spec/threads.md#queue-bounds).
+    pub(crate) fn push(&mut self, class: Class, peer: PeerId, entry: Entry) -> Result<(), Entry> {
+        let virtual_now = self.virtual_now;
+        self.classes[class.index()].push(virtual_now, peer, entry)
+    }
+
+    /// Takes the next group into `group`: datagrams of one peer and class, equal in length but for a
+    /// shorter last one. What was found too old goes into `expired` (docs/spec/threads.md#age).
+    pub(crate) fn poll_group(
+        &mut self,
+        now: Instant,
+        limits: GroupLimits,
+        group: &mut Vec<Entry>,
+        expired: &mut Vec<Entry>,
+    ) -> Option<(Class, PeerId)> {
+        loop {
+            let class = Class::ALL
+                .into_iter()
+                .filter(|class| self.classes[class.index()].held.entries > 0)
+                .min_by_key(|class| self.classes[class.index()].virtual_time)?;
+            let queue = &mut self.classes[class.index()];
+            self.virtual_now = self.virtual_now.max(queue.virtual_time);
+            if let Some(peer) = queue.poll_group(now, limits, group, expired) {
+                return Some((class, peer));
+            }
+        }
+    }
+
+    /// Takes out everything queued for `peer`.
+    pub(crate) fn remove_peer(&mut self, peer: PeerId, removed: &mut Vec<(Class, Entry)>) {
+        for class in Class::ALL {
+            let entries = self.classes[class.index()].remove_peer(peer);
+            removed.extend(entries.into_iter().map(|entry| (class, entry)));
+        }
+    }
+
+    /// Takes out everything.
+    pub(crate) fn drain(&mut self, removed: &mut Vec<(Class, Entry)>) {
+        for class in Class::ALL {
+            while let Some(peer) = self.classes[class.index()].turns.front().copied() {
+                let entries = self.classes[class.index()].remove_peer(peer);
+                removed.extend(entries.into_iter().map(|entry| (class, entry)));
+            }
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.classes.iter().all(|class| class.held.entries == 0)
+    }
+
+    /// What is queued in `class`.
+    pub(crate) fn depth(&self, class: Class) -> Cost {
+        self.classes[class.index()].held
+    }
+}
+
+struct ClassQueue {
+    limits: ClassLimits,
+    virtual_time: u64,
+    held: Cost,
+    peers: HashMap<PeerId, PeerQueue>,
+    /// Peers with something queued, in the order of their turns.
+    turns: VecDeque<PeerId>,
+}
+
+#[derive(Default)]
+struct PeerQueue {
+    entries: VecDeque<Entry>,
+    /// Bytes left of this turn; what a long group took too much is owed by the next turns.
+    deficit: i64,
+}
+
+impl ClassQueue {
+    fn new(limits: ClassLimits) -> ClassQueue {
+        ClassQueue {
+            limits,
+            virtual_time: 0,
+            held: Cost::default(),
+            peers: HashMap::new(),
+            turns: VecDeque::new(),
+        }
+    }
+
+    fn push(&mut self, virtual_now: u64, peer: PeerId, entry: Entry) -> Result<(), Entry> {
+        let cost = entry.cost();
+        let full = self.held.entries >= self.limits.entries
+            || self.held.bytes.saturating_add(cost) > self.limits.bytes;
+        if full {
+            return Err(entry);
+        }
+        if self.held.entries == 0 {
+            self.virtual_time = self.virtual_time.max(virtual_now);
+        }
+        self.held.entries += 1;
+        self.held.bytes += cost;
+        let queue = self.peers.entry(peer).or_default();
+        if queue.entries.is_empty() {
+            queue.deficit = QUANTUM;
+            self.turns.push_back(peer);
+        }
+        queue.entries.push_back(entry);
+        Ok(())
+    }
+
+    /// One group of the peer whose turn it is; `None` if all that was looked at had expired.
+    fn poll_group(
+        &mut self,
+        now: Instant,
+        limits: GroupLimits,
+        group: &mut Vec<Entry>,
+        expired: &mut Vec<Entry>,
+    ) -> Option<PeerId> {
+        let peer = self.next_turn()?;
+        let queue = self.peers.get_mut(&peer)?;
+        let held_before = (expired.len(), group.len());
+        while queue.entries.front().is_some_and(|e| is_expired(e, now, self.limits.max_age)) {
+            expired.extend(queue.entries.pop_front());
+        }
+        let sent = take_group(queue, limits, group);
+        let taken = expired.iter().skip(held_before.0).chain(group.iter().skip(held_before.1));
+        for entry in taken {
+            self.held.entries -= 1;
+            self.held.bytes -= entry.cost();
+        }
+        queue.deficit -= i64::try_from(sent).unwrap_or(i64::MAX);
+        self.virtual_time += sent as u64 * VIRTUAL_SCALE / self.limits.weight.max(1);
+        if queue.entries.is_empty() {
+            self.peers.remove(&peer);
+            self.turns.pop_front();
+        }
+        (sent > 0).then_some(peer)
+    }
+
+    /// The peer at the front, once its turn has something left. A turn costs at most one longest group,
+    /// so that a peer owes at most four turns and the loop ends.
+    fn next_turn(&mut self) -> Option<PeerId> {
+        loop {
+            let peer = *self.turns.front()?;
+            let queue = self.peers.get_mut(&peer)?;
+            if queue.deficit > 0 {
+                return Some(peer);
+            }
+            queue.deficit += QUANTUM;
+            self.turns.rotate_left(1);
+        }
+    }
+
+    fn remove_peer(&mut self, peer: PeerId) -> VecDeque<Entry> {
+        let Some(queue) = self.peers.remove(&peer) else {
+            return VecDeque::new();
+        };
+        self.turns.retain(|turn| *turn != peer);
+        for entry in &queue.entries {
+            self.held.entries -= 1;
+            self.held.bytes -= entry.cost();
+        }
+        queue.entries
+    }
+}
+
+fn is_expired(entry: &Entry, now: Instant, max_age: Duration) -> bool {
+    now.saturating_duration_since(entry.queued) > max_age
+}
+
+/// Moves the longest allowed run from the front of `queue` into `group`; returns its bytes.
+fn take_group(queue: &mut PeerQueue, limits: GroupLimits, group: &mut Vec<Entry>) -> usize {
+    let Some(first) = queue.entries.front() else {
+        return 0;
+    };
+    let length = first.datagram.len() + limits.overhead;
+    let turn = usize::try_from(queue.deficit).unwrap_or(0);
+    let most = limits.bytes.min(MAX_UNIT_BYTES).min(turn);
+    let mut total = 0;
+    for taken in 0..MAX_SEGMENTS {
+        let Some(next) = queue.entries.front() else {
+            break;
+        };
+        let next_length = next.datagram.len() + limits.overhead;
+        let fits = next_length <= length && total + next_length <= most && length <= limits.segment;
+        if taken > 0 && !fits {
+            break;
+        }
+        total += next_length;
+        group.extend(queue.entries.pop_front());
+        if next_length < length {
+            break;
+        }
+    }
+    total
+}
+
+#[cfg(test)]
+#[path = "scheduler_tests.rs"]
+mod tests;

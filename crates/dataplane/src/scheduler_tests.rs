@@ -1,0 +1,209 @@
+use proptest::prelude::*;
+
+use super::*;
+
+const LIMITS: GroupLimits = GroupLimits {
+    bytes: MAX_UNIT_BYTES,
+    segment: 1472,
+    overhead: 32,
+};
+
+fn scheduler(weights: [u64; 4]) -> Scheduler {
+    Scheduler::new(weights.map(|weight| ClassLimits {
+        weight,
+        entries: 1_000,
+        bytes: 2 << 20,
+        max_age: Duration::from_secs(1),
+    }))
+}
+
+fn entry(length: usize, queued: Instant) -> Entry {
+    Entry {
+        datagram: Bytes::from(vec![0x20; length]),
+        completion: None,
+        queued,
+    }
+}
+
+fn push(scheduler: &mut Scheduler, class: Class, peer: u32, length: usize, now: Instant) -> bool {
+    scheduler.push(class, PeerId(peer), entry(length, now)).is_ok()
+}
+
+/// The next group as (class, peer, lengths).
+fn poll(scheduler: &mut Scheduler, now: Instant) -> Option<(Class, PeerId, Vec<usize>)> {
+    let (mut group, mut expired) = (Vec::new(), Vec::new());
+    let (class, peer) = scheduler.poll_group(now, LIMITS, &mut group, &mut expired)?;
+    Some((class, peer, group.iter().map(|e| e.datagram.len()).collect()))
+}
+
+#[test]
+fn equal_lengths_form_a_group_and_a_shorter_one_ends_it() {
+    let (mut s, now) = (scheduler([1; 4]), Instant::now());
+    for length in [100, 100, 60, 100, 120] {
+        assert!(push(&mut s, Class::Relay, 1, length, now));
+    }
+    let groups: Vec<_> = std::iter::from_fn(|| poll(&mut s, now)).map(|g| g.2).collect();
+    assert_eq!(groups, [vec![100, 100, 60], vec![100], vec![120]]);
+}
+
+#[test]
+fn datagrams_past_the_segment_size_travel_alone() {
+    let (mut s, now) = (scheduler([1; 4]), Instant::now());
+    for length in [1441, 1441, 1440, 1440] {
+        push(&mut s, Class::Relay, 1, length, now);
+    }
+    let groups: Vec<_> = std::iter::from_fn(|| poll(&mut s, now)).map(|g| g.2).collect();
+    assert_eq!(groups, [vec![1441], vec![1441], vec![1440, 1440]]);
+}
+
+#[test]
+fn a_group_has_at_most_44_datagrams() {
+    let (mut s, now) = (scheduler([1; 4]), Instant::now());
+    for _ in 0..100 {
+        push(&mut s, Class::Relay, 1, 10, now);
+    }
+    assert_eq!(poll(&mut s, now).unwrap().2.len(), MAX_SEGMENTS);
+}
+
+#[test]
+fn caps_hold_by_entries_and_by_bytes() {
+    let (mut s, now) = (scheduler([1; 4]), Instant::now());
+    let taken = (0..2_000).filter(|_| push(&mut s, Class::Control, 1, 1, now)).count();
+    assert_eq!(taken, 1_000);
+    let taken = (0..2_000).filter(|_| push(&mut s, Class::Regular, 1, 60_000, now)).count();
+    assert_eq!(taken, (2 << 20) / (60_000 + ENTRY_OVERHEAD));
+    assert!(push(&mut s, Class::Relay, 1, 1, now), "a full class leaves the others alone");
+}
+
+#[test]
+fn old_datagrams_expire_and_are_handed_back() {
+    let (mut s, start) = (scheduler([1; 4]), Instant::now());
+    for _ in 0..3 {
+        push(&mut s, Class::Relay, 1, 100, start);
+    }
+    let later = start + Duration::from_millis(1_001);
+    push(&mut s, Class::Relay, 1, 50, later);
+    let (mut group, mut expired) = (Vec::new(), Vec::new());
+    assert!(s.poll_group(later, LIMITS, &mut group, &mut expired).is_some());
+    assert_eq!((group.len(), expired.len()), (1, 3));
+    assert!(s.is_empty());
+    assert_eq!(s.depth(Class::Relay), Cost::default());
+}
+
+#[test]
+fn only_expired_left_is_nothing_to_send() {
+    let (mut s, start) = (scheduler([1; 4]), Instant::now());
+    push(&mut s, Class::Relay, 1, 100, start);
+    push(&mut s, Class::Control, 2, 100, start);
+    let (mut group, mut expired) = (Vec::new(), Vec::new());
+    let later = start + Duration::from_secs(2);
+    assert!(s.poll_group(later, LIMITS, &mut group, &mut expired).is_none());
+    assert_eq!(expired.len(), 2);
+}
+
+#[test]
+fn every_backlogged_class_gets_its_share() {
+    let (mut s, now) = (scheduler([4, 4, 1, 1]), Instant::now());
+    let mut bytes = [0_usize; 4];
+    for _ in 0..5_000 {
+        for class in Class::ALL {
+            while s.depth(class).entries < 100 {
+                push(&mut s, class, 1, 1_200, now);
+            }
+        }
+        let (class, _, lengths) = poll(&mut s, now).unwrap();
+        bytes[class.index()] += lengths.iter().sum::<usize>();
+    }
+    let total: usize = bytes.iter().sum();
+    for (share, weight) in bytes.iter().zip([4, 4, 1, 1]) {
+        let percent = share * 100 / total;
+        assert!(percent.abs_diff(weight * 10) <= 1, "{bytes:?}");
+    }
+}
+
+#[test]
+fn an_idle_class_saves_nothing_up() {
+    let (mut s, now) = (scheduler([1; 4]), Instant::now());
+    for _ in 0..500 {
+        push(&mut s, Class::Relay, 1, 1_200, now);
+        poll(&mut s, now);
+    }
+    for _ in 0..200 {
+        push(&mut s, Class::Relay, 1, 1_200, now);
+        push(&mut s, Class::Control, 1, 1_200, now);
+    }
+    let mut relay = 0;
+    for _ in 0..10 {
+        relay += usize::from(poll(&mut s, now).unwrap().0 == Class::Relay);
+    }
+    assert!((4..=6).contains(&relay), "{relay} of 10 after an idle time of the other class");
+}
+
+#[test]
+fn peers_of_a_class_take_turns_by_bytes() {
+    let (mut s, now) = (scheduler([1; 4]), Instant::now());
+    let lengths = [1_400, 200, 60_000];
+    let mut bytes = [0_usize; 3];
+    for _ in 0..3_000 {
+        for (peer, length) in (0_u32..).zip(lengths) {
+            while s.classes[1].peers.get(&PeerId(peer)).map_or(0, |q| q.entries.len()) < 5 {
+                push(&mut s, Class::Relay, peer, length, now);
+            }
+        }
+        let (_, peer, lengths) = poll(&mut s, now).unwrap();
+        bytes[peer.0 as usize] += lengths.iter().map(|l| l + 32).sum::<usize>();
+    }
+    let (least, most) = (*bytes.iter().min().unwrap(), *bytes.iter().max().unwrap());
+    assert!(most - least <= 2 * 65_536, "{bytes:?}");
+}
+
+#[test]
+fn a_removed_peer_leaves_nothing_behind() {
+    let (mut s, now) = (scheduler([1; 4]), Instant::now());
+    for class in Class::ALL {
+        push(&mut s, class, 1, 100, now);
+        push(&mut s, class, 2, 100, now);
+    }
+    let mut removed = Vec::new();
+    s.remove_peer(PeerId(1), &mut removed);
+    assert_eq!(removed.len(), 4);
+    let peers: Vec<_> = std::iter::from_fn(|| poll(&mut s, now)).map(|g| g.1).collect();
+    assert_eq!(peers, [PeerId(2); 4]);
+}
+
+proptest! {
+    /// Whatever is pushed comes out once, in order by peer and class, as valid groups, and the books balance.
+    #[test]
+    fn nothing_is_lost_doubled_or_reordered(
+        pushes in proptest::collection::vec((0_usize..4, 0_u32..5, 1_usize..3_000), 0..200),
+        limit in 1_000_usize..70_000,
+    ) {
+        let (mut s, now) = (scheduler([8, 4, 2, 1]), Instant::now());
+        let mut expected: HashMap<(Class, PeerId), VecDeque<usize>> = HashMap::new();
+        for (class, peer, length) in pushes {
+            let class = Class::ALL[class];
+            if push(&mut s, class, peer, length, now) {
+                expected.entry((class, PeerId(peer))).or_default().push_back(length);
+            }
+        }
+        let limits = GroupLimits { bytes: limit, ..LIMITS };
+        let (mut group, mut expired) = (Vec::new(), Vec::new());
+        while let Some((class, peer)) = s.poll_group(now, limits, &mut group, &mut expired) {
+            let total: usize = group.iter().map(|e| e.datagram.len() + 32).sum();
+            prop_assert!(group.len() == 1 || total <= limit);
+            let first = group[0].datagram.len();
+            for (i, entry) in group.iter().enumerate() {
+                let length = entry.datagram.len();
+                prop_assert!(length == first || (i + 1 == group.len() && length < first));
+                prop_assert_eq!(expected.get_mut(&(class, peer)).unwrap().pop_front(), Some(length));
+            }
+            group.clear();
+        }
+        prop_assert!(expired.is_empty() && s.is_empty());
+        prop_assert!(expected.values().all(VecDeque::is_empty));
+        for class in Class::ALL {
+            prop_assert_eq!(s.depth(class), Cost::default());
+            prop_assert!(s.classes[class.index()].turns.is_empty());
+        }
+    }
+}

@@ -1,0 +1,294 @@
+//! One lane's UDP socket: options, grouped sends, grouped receives.
+
+use std::io::{self, IoSliceMut};
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Once;
+
+use falconet_transport::Lane;
+use quinn_udp::{RecvMeta, UdpSocketState};
+use socket2::{Domain, Protocol, Socket, Type};
+use tokio::io::Interest;
+use tokio::net::UdpSocket;
+
+use crate::pacer::ip_udp_overhead;
+use crate::stats::{Counters, DropReason};
+use crate::unit::Unit;
+
+/// Opens and binds a socket with buffers of about `buffer` bytes; a v6 socket also takes IPv4 unless the
+/// system forbids it.
+pub(crate) fn bind(address: SocketAddr, buffer: usize) -> io::Result<std::net::UdpSocket> {
+    let socket = Socket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
+    if address.is_ipv6() && address.ip().is_unspecified() {
+        // A system without dual stack still serves IPv6.
+        let _ = socket.set_only_v6(false);
+    }
+    size_buffers(&socket, buffer);
+    socket.bind(&address.into())?;
+    socket.set_nonblocking(true)?;
+    Ok(socket.into())
+}
+
+/// Asks past the system's limits, then within them; smaller buffers lose bursts but are never fatal.
+/// docs/spec/threads.md#socket-buffers
+fn size_buffers(socket: &Socket, bytes: usize) {
+    static WARNED: Once = Once::new();
+    #[cfg(target_os = "linux")]
+    let (receive_forced, send_forced) = (
+        crate::sys::force_receive_buffer(socket, bytes).is_ok(),
+        crate::sys::force_send_buffer(socket, bytes).is_ok(),
+    );
+    #[cfg(not(target_os = "linux"))]
+    let (receive_forced, send_forced) = (false, false);
+    if !receive_forced {
+        let _ = socket.set_recv_buffer_size(bytes);
+    }
+    if !send_forced {
+        let _ = socket.set_send_buffer_size(bytes);
+    }
+    let got = socket.recv_buffer_size().unwrap_or(0);
+    if got < bytes {
+        WARNED.call_once(|| {
+            tracing::warn!(
+                asked = bytes,
+                got,
+                "receive buffer clamped by the system; raise the sysctl net.core.rmem_max"
+            );
+        });
+    }
+}
+
+/// Why a group could not leave now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Blocked {
+    /// The socket's buffer is full: wait until it is writable.
+    UntilWritable,
+    /// The device's queue is full, of which no readiness tells: try again soon.
+    ForAWhile,
+}
+
+/// A lane's socket inside the runtime.
+pub(crate) struct Port {
+    lane: Lane,
+    io: UdpSocket,
+    state: UdpSocketState,
+    local: SocketAddr,
+    segmentation: bool,
+    mtu: usize,
+}
+
+impl Port {
+    /// Must be called inside the runtime. Sets path MTU discovery to probing: an ICMP message that claims
+    /// a smaller MTU changes nothing (docs/spec/threads.md#path-mtu).
+    pub(crate) fn new(
+        lane: Lane,
+        socket: std::net::UdpSocket,
+        segmentation: bool,
+        mtu: usize,
+    ) -> io::Result<Port> {
+        let local = socket.local_addr()?;
+        let state = UdpSocketState::new((&socket).into())?;
+        let io = UdpSocket::from_std(socket)?;
+        Ok(Port {
+            lane,
+            io,
+            state,
+            local,
+            segmentation,
+            mtu,
+        })
+    }
+
+    pub(crate) fn lane(&self) -> Lane {
+        self.lane
+    }
+
+    pub(crate) fn io(&self) -> &UdpSocket {
+        &self.io
+    }
+
+    /// `to` as this socket can send to it; `None` if it cannot.
+    pub(crate) fn reachable(&self, to: SocketAddr) -> Option<SocketAddr> {
+        match (self.local.is_ipv4(), to) {
+            // The system would answer EINVAL, which looks like a refusal of segmentation offload.
+            _ if to.port() == 0 => None,
+            (true, SocketAddr::V4(_)) | (false, SocketAddr::V6(_)) => Some(to),
+            (false, SocketAddr::V4(v4)) if self.local.ip().is_unspecified() => {
+                Some((v4.ip().to_ipv6_mapped(), v4.port()).into())
+            }
+            _ => None,
+        }
+    }
+
+    /// Sends what is left of `unit`, all at once where segmentation offload works, else datagram by
+    /// datagram; returns how many datagrams the system refused. Errors that are about a destination are
+    /// counted and skip the datagrams (docs/spec/threads.md#send-errors).
+    pub(crate) fn send(&mut self, unit: &mut Unit, counters: &mut Counters) -> Result<usize, Blocked> {
+        // Segments longer than the path carries would be answered like a refusal of the offload itself.
+        let carried = unit.segment() + ip_udp_overhead(unit.to) <= self.mtu;
+        let mut refused = 0;
+        while !unit.remaining().is_empty() {
+            let whole = carried && self.segmentation && self.state.max_gso_segments() > 1;
+            let contents = if whole { unit.remaining() } else { unit.next_datagram() };
+            let (length, datagrams) = (contents.len(), contents.len().div_ceil(unit.segment()));
+            let transmit = quinn_udp::Transmit {
+                destination: unit.to,
+                ecn: None,
+                contents,
+                segment_size: (datagrams > 1).then_some(unit.segment()),
+                src_ip: None,
+            };
+            let sent = self.io.try_io(Interest::WRITABLE, || {
+                self.state.try_send((&self.io).into(), &transmit)
+            });
+            match sent {
+                Ok(()) => counters.note_sent(self.lane, datagrams, length),
+                Err(error) => match classify(&error, datagrams) {
+                    Failure::Blocked(blocked) => return Err(blocked),
+                    Failure::Segmentation => {
+                        tracing::debug!(%error, "segmentation offload refused; switched off");
+                        self.segmentation = false;
+                        continue;
+                    }
+                    Failure::Destination(reason) => {
+                        counters.note_dropped(reason, datagrams);
+                        refused += datagrams;
+                    }
+                },
+            }
+            unit.advance(length);
+        }
+        Ok(refused)
+    }
+
+    /// Receives into `buffers`; returns how many were filled, 0 if nothing is there.
+    pub(crate) fn receive(
+        &self,
+        buffers: &mut [IoSliceMut<'_>],
+        metas: &mut [RecvMeta],
+        counters: &mut Counters,
+    ) -> usize {
+        let received = self.io.try_io(Interest::READABLE, || {
+            self.state.recv((&self.io).into(), buffers, metas)
+        });
+        match received {
+            Ok(filled) => filled,
+            Err(error) => {
+                if error.kind() != io::ErrorKind::WouldBlock {
+                    counters.note_receive_error();
+                }
+                0
+            }
+        }
+    }
+}
+
+/// An IPv4 source as a dual-stack socket reports it, in its own form: addresses are compared.
+pub(crate) fn canonical(from: SocketAddr) -> SocketAddr {
+    match from.ip() {
+        IpAddr::V6(v6) => match v6.to_ipv4_mapped() {
+            Some(v4) => (v4, from.port()).into(),
+            None => from,
+        },
+        IpAddr::V4(_) => from,
+    }
+}
+
+enum Failure {
+    Blocked(Blocked),
+    Segmentation,
+    Destination(DropReason),
+}
+
+/// docs/spec/threads.md#send-errors
+fn classify(error: &io::Error, datagrams: usize) -> Failure {
+    if error.kind() == io::ErrorKind::WouldBlock {
+        return Failure::Blocked(Blocked::UntilWritable);
+    }
+    match error.raw_os_error() {
+        Some(libc::ENOBUFS) => Failure::Blocked(Blocked::ForAWhile),
+        Some(libc::EIO | libc::EINVAL) if datagrams > 1 => Failure::Segmentation,
+        Some(libc::EPERM | libc::EACCES) => Failure::Destination(DropReason::NotPermitted),
+        Some(libc::ENETUNREACH | libc::EHOSTUNREACH | libc::ENETDOWN | libc::EADDRNOTAVAIL) => {
+            Failure::Destination(DropReason::Unreachable)
+        }
+        Some(libc::EMSGSIZE) => Failure::Destination(DropReason::TooLong),
+        Some(libc::ECONNREFUSED) => Failure::Destination(DropReason::Refused),
+        _ => Failure::Destination(DropReason::SendError),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn in_runtime<T>(test: impl FnOnce() -> T) -> T {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let _guard = runtime.enter();
+        test()
+    }
+
+    #[test]
+    fn errors_about_a_destination_are_never_fatal() {
+        let of = |errno, datagrams| classify(&io::Error::from_raw_os_error(errno), datagrams);
+        assert!(matches!(of(libc::EAGAIN, 1), Failure::Blocked(Blocked::UntilWritable)));
+        assert!(matches!(of(libc::ENOBUFS, 1), Failure::Blocked(Blocked::ForAWhile)));
+        assert!(matches!(of(libc::EIO, 2), Failure::Segmentation));
+        assert!(matches!(of(libc::EINVAL, 2), Failure::Segmentation));
+        assert!(matches!(of(libc::EINVAL, 1), Failure::Destination(DropReason::SendError)));
+        assert!(matches!(of(libc::EPERM, 2), Failure::Destination(DropReason::NotPermitted)));
+        assert!(matches!(of(libc::ENETUNREACH, 2), Failure::Destination(DropReason::Unreachable)));
+        assert!(matches!(of(libc::EMSGSIZE, 1), Failure::Destination(DropReason::TooLong)));
+        assert!(matches!(of(libc::ECONNREFUSED, 1), Failure::Destination(DropReason::Refused)));
+    }
+
+    #[test]
+    fn families_are_matched_before_the_system_is_asked() {
+        in_runtime(|| {
+            let v4 = bind("127.0.0.1:0".parse().unwrap(), 1 << 20).unwrap();
+            let port = Port::new(Lane::Plain, v4, true, 1500).unwrap();
+            assert!(port.reachable("127.0.0.1:5".parse().unwrap()).is_some());
+            assert!(port.reachable("127.0.0.1:0".parse().unwrap()).is_none());
+            assert!(port.reachable("[::1]:5".parse().unwrap()).is_none());
+        });
+        let mapped: SocketAddr = "[::ffff:10.0.0.1]:7".parse().unwrap();
+        assert_eq!(canonical(mapped), "10.0.0.1:7".parse().unwrap());
+        let v6 = "[2001:db8::1]:7".parse().unwrap();
+        assert_eq!(canonical(v6), v6);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn path_mtu_is_probed_not_believed() {
+        in_runtime(|| {
+            for (address, v6) in [("127.0.0.1:0", false), ("[::1]:0", true)] {
+                let Ok(socket) = bind(address.parse().unwrap(), 1 << 20) else {
+                    continue; // no IPv6 here
+                };
+                let port = Port::new(Lane::Plain, socket, true, 1500).unwrap();
+                let mode = crate::sys::path_mtu_discovery(port.io(), v6).unwrap();
+                assert_eq!(mode, libc::IP_PMTUDISC_PROBE, "{address}");
+            }
+        });
+    }
+
+    #[test]
+    fn without_segmentation_offload_every_datagram_still_arrives() {
+        in_runtime(|| {
+            for segmentation in [true, false] {
+                let receiver = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+                let socket = bind("127.0.0.1:0".parse().unwrap(), 1 << 20).unwrap();
+                let mut port = Port::new(Lane::Plain, socket, segmentation, 1500).unwrap();
+                let to = receiver.local_addr().unwrap();
+                let mut unit = Unit::new(Lane::Plain, to, 100, vec![7; 950]);
+                let mut counters = Counters::default();
+                tokio::runtime::Handle::current()
+                    .block_on(port.io().writable())
+                    .unwrap();
+                port.send(&mut unit, &mut counters).unwrap();
+                let mut buffer = [0; 2000];
+                let lengths: Vec<_> = (0..10).map(|_| receiver.recv(&mut buffer).unwrap()).collect();
+                assert_eq!(lengths, [[100; 9].as_slice(), &[50]].concat());
+            }
+        });
+    }
+}
