@@ -68,13 +68,13 @@ pub use error::{BroadcastError, PeerError, SendError, StartError};
 pub use keys::NodeKeys;
 pub use node::{BroadcastReport, Node};
 pub use peer::Peer;
-pub use stats::{LaneStats, Stats};
+pub use stats::Stats;
 pub use streams::{Deliveries, Delivery, Events, Message, Messages, NodeEvent};
 
 pub use falconet_crypto::{
     IdentityKey, IdentitySecret, NetworkId, SignError, Signer, Suite, TransportPublicKey, TransportSecret,
 };
-pub use falconet_dataplane::{Class, LinkEmulation, Rate};
+pub use falconet_dataplane::{Class, LaneStats, LinkEmulation, Rate};
 pub use falconet_raptorcast::{Equivocation, Expiry, Stake, Taint, Validator};
 pub use falconet_transport::{Lane, Policy};
 

@@ -303,9 +303,11 @@ impl Node {
         Events(self.events.subscribe())
     }
 
-    /// What the node has done so far; cheap.
+    /// What the node has done so far; cheap for it and for the caller.
     pub fn stats(&self) -> Stats {
-        Stats::collect(&self.dataplane.stats(), &self.raptorcast.handle().thread_stats(), self.connections.len())
+        let raptorcast = self.raptorcast.handle();
+        let connected = self.connections.len();
+        Stats::new(self.dataplane.stats(), &raptorcast.thread_stats(), raptorcast.engine_stats(), connected)
     }
 
     /// Stops the node and joins its threads, within a second. What is queued is lost.

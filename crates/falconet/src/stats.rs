@@ -1,36 +1,62 @@
 //! What a node has done so far, in one cheap snapshot.
 
-/// Counters of both lanes, discards by reason, and sessions.
+use falconet_dataplane::{LaneStats, Stats as DataplaneStats};
+use falconet_raptorcast::{Stats as EngineStats, ThreadStats};
+
+/// Counters of the node's threads since it started; every count only grows.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Stats {
-    /// The authenticated lane; bytes are UDP payload, frames included.
+    /// The authenticated lane, handshake messages included; bytes are UDP payload, frames included.
     pub authenticated: LaneStats,
     /// The plain lane; bytes are UDP payload.
     pub plain: LaneStats,
-    /// Datagrams that were dropped, by the layer's reason; only reasons that occurred.
+    /// Datagrams that came and reached nobody, by reason; only reasons that occurred.
     pub discards: Vec<(&'static str, u64)>,
+    /// Datagrams that were to be sent and did not leave, by reason; only reasons that occurred.
+    pub drops: Vec<(&'static str, u64)>,
+    /// What the broadcast engine has done.
+    pub broadcasts: EngineStats,
     /// Peers with a session.
     pub connected_peers: usize,
 }
 
 impl Stats {
-    /// How often this reason occurred.
+    pub(crate) fn new(
+        dataplane: DataplaneStats,
+        thread: &ThreadStats,
+        engine: EngineStats,
+        connected_peers: usize,
+    ) -> Self {
+        let mut discards = dataplane.discards;
+        discards.push(("raptorcast_queue_full", thread.chunks_dropped));
+        discards.extend(engine.discards().map(|(reason, count)| (reason.label(), count)));
+        let mut drops = dataplane.drops;
+        drops.push(("relay_queue_full", thread.relays_dropped));
+        for counts in [&mut discards, &mut drops] {
+            counts.retain(|(_, count)| *count > 0);
+        }
+        Self {
+            authenticated: dataplane.authenticated,
+            plain: dataplane.plain,
+            discards,
+            drops,
+            broadcasts: engine,
+            connected_peers,
+        }
+    }
+
+    /// How often this reason occurred among [`Stats::discards`].
     pub fn discarded(&self, reason: &str) -> u64 {
-        self.discards.iter().filter(|(have, _)| *have == reason).map(|(_, count)| count).sum()
+        count_of(&self.discards, reason)
+    }
+
+    /// How often this reason occurred among [`Stats::drops`].
+    pub fn dropped(&self, reason: &str) -> u64 {
+        count_of(&self.drops, reason)
     }
 }
 
-/// Counters of one lane.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct LaneStats {
-    /// Datagrams handed to the kernel.
-    pub datagrams_sent: u64,
-    /// Their bytes.
-    pub bytes_sent: u64,
-    /// Datagrams that came and were accepted.
-    pub datagrams_received: u64,
-    /// Their bytes.
-    pub bytes_received: u64,
+fn count_of(counts: &[(&'static str, u64)], reason: &str) -> u64 {
+    counts.iter().filter(|(have, _)| *have == reason).map(|(_, count)| count).sum()
 }
