@@ -155,7 +155,11 @@ impl Engine {
     ) -> Result<BroadcastReport, BroadcastError> {
         self.now = Some(now.instant);
         let (own, geometry) = self.plan_broadcast(epoch, round, payload.len())?;
-        let id = MessageId { epoch, round, author: own };
+        let id = MessageId {
+            epoch,
+            round,
+            author: own,
+        };
         let header = Header {
             mode: Mode::Broadcast,
             epoch,
@@ -165,12 +169,24 @@ impl Engine {
             symbol_size: geometry.symbol_size,
             symbols: geometry.symbols,
             index: SymbolIndex::new(0),
-            author: if self.config.author_by_key { AuthorRef::Key(self.identity) } else { AuthorRef::Index(own) },
+            author: if self.config.author_by_key {
+                AuthorRef::Key(self.identity)
+            } else {
+                AuthorRef::Index(own)
+            },
         };
         let emission = self.emission(id, &geometry)?;
         let signing = (&*self.signer, &self.config.network);
-        let outgoing = Outgoing::build(id, &header, &geometry, &payload, signing, &mut self.plans, emission)
-            .map_err(BroadcastError::Sign)?;
+        let outgoing = Outgoing::build(
+            id,
+            &header,
+            &geometry,
+            &payload,
+            signing,
+            &mut self.plans,
+            emission,
+        )
+        .map_err(BroadcastError::Sign)?;
         self.last_published = Some((epoch, round));
         self.stats.broadcasts += 1;
         let report = self.report(id, &geometry, outgoing.bytes());
@@ -223,7 +239,10 @@ impl Engine {
 
     /// When to call [`Engine::handle_timeout`] at the latest.
     pub fn poll_timeout(&self) -> Option<Instant> {
-        [self.relays.poll_timeout(), self.cache.poll_timeout()].into_iter().flatten().min()
+        [self.relays.poll_timeout(), self.cache.poll_timeout()]
+            .into_iter()
+            .flatten()
+            .min()
     }
 
     /// Lets time pass: relayed symbols leave, incomplete messages are given up, finished ones forgotten.
@@ -242,7 +261,11 @@ impl Engine {
     /// Incomplete messages, the bytes counted for them, and all messages that are remembered.
     pub fn occupancy(&self) -> Occupancy {
         let (incomplete, bytes) = self.cache.receiving();
-        Occupancy { incomplete, bytes, remembered: self.cache.len() - incomplete }
+        Occupancy {
+            incomplete,
+            bytes,
+            remembered: self.cache.len() - incomplete,
+        }
     }
 
     /// The checks of a broadcast, and its geometry.
@@ -252,7 +275,10 @@ impl Engine {
         round: Round,
         payload_len: usize,
     ) -> Result<(NodeIndex, Geometry), BroadcastError> {
-        let known = self.epochs.get(epoch).ok_or(BroadcastError::UnknownEpoch(epoch))?;
+        let known = self
+            .epochs
+            .get(epoch)
+            .ok_or(BroadcastError::UnknownEpoch(epoch))?;
         let own = known.own.ok_or(BroadcastError::NotInSet(epoch))?;
         match self.last_published {
             Some(last) if last == (epoch, round) => return Err(BroadcastError::DuplicateRound(epoch, round)),
@@ -263,17 +289,30 @@ impl Engine {
             return Err(BroadcastError::Backlog(self.outgoing.len()));
         }
         let (chunk, redundancy) = (self.config.chunk, self.config.redundancy);
-        let geometry =
-            Geometry::for_set(payload_len, chunk, self.config.header_len(), redundancy, (&known.set, own))?;
+        let geometry = Geometry::for_set(
+            payload_len,
+            chunk,
+            self.config.header_len(),
+            redundancy,
+            (&known.set, own),
+        )?;
         Ok((own, geometry))
     }
 
     fn emission(&mut self, id: MessageId, geometry: &Geometry) -> Result<Emission, BroadcastError> {
-        let known = self.epochs.get(id.epoch).ok_or(BroadcastError::UnknownEpoch(id.epoch))?;
+        let known = self
+            .epochs
+            .get(id.epoch)
+            .ok_or(BroadcastError::UnknownEpoch(id.epoch))?;
         let (network, redundancy) = (&self.config.network, self.config.redundancy);
         let assignment = Assignment::derive(network, id, &known.set, geometry, redundancy);
         let start = self.emission_starts.next_u32() as usize;
-        Ok(Emission::new(&assignment, geometry, self.config.run_length, start))
+        Ok(Emission::new(
+            &assignment,
+            geometry,
+            self.config.run_length,
+            start,
+        ))
     }
 
     fn report(&self, id: MessageId, geometry: &Geometry, chunk_bytes: usize) -> BroadcastReport {
@@ -293,9 +332,13 @@ impl Engine {
 
     fn decode(&mut self, id: MessageId) {
         let Some(now) = self.now else { return };
-        let Some(message) = self.cache.get_mut(id) else { return };
+        let Some(message) = self.cache.get_mut(id) else {
+            return;
+        };
         self.stats.decode_attempts += 1;
-        let Some(outcome) = message.decode(&mut self.plans, now) else { return };
+        let Some(outcome) = message.decode(&mut self.plans, now) else {
+            return;
+        };
         let event = match outcome {
             Ok(delivery) => {
                 self.stats.delivered += 1;
@@ -303,7 +346,11 @@ impl Engine {
             }
             Err(_) => {
                 self.stats.tainted += 1;
-                Event::Tainted(Taint { author: message.author, id, evidence: message.commitment.evidence() })
+                Event::Tainted(Taint {
+                    author: message.author,
+                    id,
+                    evidence: message.commitment.evidence(),
+                })
             }
         };
         self.cache.finish(now, id);

@@ -35,10 +35,18 @@ impl Outgoing {
         let chunk_len = geometry.chunk_len();
         let mut buffer = vec![0; usize::from(geometry.symbols) * chunk_len];
         let tree = write_symbols(geometry, payload, plans, &mut buffer);
-        let signature =
-            signer.sign(Purpose::Chunk, network, &[header.commitment_bytes().as_slice(), &tree.root()])?;
+        let signature = signer.sign(
+            Purpose::Chunk,
+            network,
+            &[header.commitment_bytes().as_slice(), &tree.root()],
+        )?;
         write_envelopes(header, geometry, &signature, &tree, &mut buffer);
-        Ok(Self { id, chunks: buffer.into(), chunk_len, emission })
+        Ok(Self {
+            id,
+            chunks: buffer.into(),
+            chunk_len,
+            emission,
+        })
     }
 
     /// Bytes of all chunks.
@@ -93,7 +101,13 @@ fn padded<'a>(geometry: &Geometry, payload: &'a [u8], scratch: &'a mut Vec<u8>) 
 }
 
 /// Writes header, signature and proof of every chunk.
-fn write_envelopes(header: &Header, geometry: &Geometry, signature: &Signature, tree: &Tree, buffer: &mut [u8]) {
+fn write_envelopes(
+    header: &Header,
+    geometry: &Geometry,
+    signature: &Signature,
+    tree: &Tree,
+    buffer: &mut [u8],
+) {
     let proof_at = geometry.proof_offset();
     for (position, chunk) in buffer.chunks_exact_mut(geometry.chunk_len()).enumerate() {
         let index = SymbolIndex::new(position as u16);
@@ -143,7 +157,12 @@ impl Emission {
                 place_of.resize(node.as_usize() + 1, None);
             }
             let place = *place_of[node.as_usize()].get_or_insert_with(|| {
-                hops.push(HopQueue { node, symbols: Vec::new(), source: 0, sent: 0 });
+                hops.push(HopQueue {
+                    node,
+                    symbols: Vec::new(),
+                    source: 0,
+                    sent: 0,
+                });
                 hops.len() - 1
             });
             hops[place].symbols.push(index);
@@ -151,20 +170,34 @@ impl Emission {
         }
         hops.sort_unstable_by_key(|hop| hop.node);
         let turn = start % hops.len().max(1);
-        Self { hops, run_length: run_length.max(1), turn, exhausted: 0, half: Half::Source }
+        Self {
+            hops,
+            run_length: run_length.max(1),
+            turn,
+            exhausted: 0,
+            half: Half::Source,
+        }
     }
 
     fn next_run(&mut self) -> Option<(NodeIndex, &[SymbolIndex])> {
         while self.half != Half::Done {
             if self.exhausted == self.hops.len() {
-                self.half = if self.half == Half::Source { Half::Repair } else { Half::Done };
+                self.half = if self.half == Half::Source {
+                    Half::Repair
+                } else {
+                    Half::Done
+                };
                 self.exhausted = 0;
                 continue;
             }
             let turn = self.turn;
             self.turn = (turn + 1) % self.hops.len();
             let hop = &mut self.hops[turn];
-            let end = if self.half == Half::Source { hop.source } else { hop.symbols.len() };
+            let end = if self.half == Half::Source {
+                hop.source
+            } else {
+                hop.symbols.len()
+            };
             if hop.sent == end {
                 // Counted over consecutive turns: only a whole lap without a symbol ends the half.
                 self.exhausted += 1;

@@ -29,7 +29,14 @@ struct Run {
 
 impl RelayQueue {
     pub(crate) const fn new(capacity: usize, run_length: usize, quantum: Duration) -> Self {
-        Self { gathering: BTreeMap::new(), ready: VecDeque::new(), queued: 0, capacity, run_length, quantum }
+        Self {
+            gathering: BTreeMap::new(),
+            ready: VecDeque::new(),
+            queued: 0,
+            capacity,
+            run_length,
+            quantum,
+        }
     }
 
     /// Queues a chunk; false if there is no room.
@@ -51,8 +58,12 @@ impl RelayQueue {
 
     /// Lets the runs go that have waited for the quantum.
     pub(crate) fn handle_timeout(&mut self, now: Instant) {
-        let due: Vec<_> =
-            self.gathering.iter().filter(|(_, run)| run.leaves_at <= now).map(|(id, _)| *id).collect();
+        let due: Vec<_> = self
+            .gathering
+            .iter()
+            .filter(|(_, run)| run.leaves_at <= now)
+            .map(|(id, _)| *id)
+            .collect();
         due.into_iter().for_each(|id| self.release(id));
     }
 
@@ -70,7 +81,12 @@ impl RelayQueue {
     fn release(&mut self, id: MessageId) {
         if let Some(run) = self.gathering.remove(&id) {
             let to = Recipients::AllBut { author: id.author };
-            self.ready.push_back(Transmit { id, to, class: Class::Relay, chunks: run.chunks });
+            self.ready.push_back(Transmit {
+                id,
+                to,
+                class: Class::Relay,
+                chunks: run.chunks,
+            });
         }
     }
 }

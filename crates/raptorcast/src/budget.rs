@@ -1,0 +1,52 @@
+//! A rate with a burst, without a timer: what was spent is the moment until which it is spent.
+
+use std::time::{Duration, Instant};
+
+/// Allows `rate` units a second, and one second's worth at once.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Budget {
+    per_unit: Duration,
+    spent_until: Option<Instant>,
+}
+
+/// Unused allowance is kept for this long.
+const BURST: Duration = Duration::from_secs(1);
+
+impl Budget {
+    /// `rate` units a second, at least 1.
+    pub(crate) fn new(rate: u32) -> Self {
+        Self {
+            per_unit: BURST / rate.max(1),
+            spent_until: None,
+        }
+    }
+
+    /// Takes one unit if there is one.
+    pub(crate) fn spend(&mut self, now: Instant) -> bool {
+        let from = self.spent_until.map_or(now, |until| until.max(now));
+        let until = from + self.per_unit;
+        let is_allowed = until <= now + BURST;
+        if is_allowed {
+            self.spent_until = Some(until);
+        }
+        is_allowed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use super::Budget;
+
+    #[test]
+    fn a_burst_is_one_second_worth_and_refills_at_the_rate() {
+        #[expect(clippy::disallowed_methods, reason = "any instant will do")]
+        let start = Instant::now();
+        let mut budget = Budget::new(10);
+        let allowed = |budget: &mut Budget, now| (0..100).filter(|_| budget.spend(now)).count();
+        assert_eq!(allowed(&mut budget, start), 10);
+        assert_eq!(allowed(&mut budget, start + Duration::from_millis(300)), 3);
+        assert_eq!(allowed(&mut budget, start + Duration::from_secs(3600)), 10);
+    }
+}

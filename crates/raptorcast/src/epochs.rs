@@ -1,0 +1,123 @@
+//! The validator sets that messages are judged by, at most two at a time, and what is budgeted by member.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Instant;
+
+use falconet_crypto::IdentityKey;
+
+use crate::budget::Budget;
+use crate::config::EngineConfig;
+use crate::geometry::Geometry;
+use crate::ids::{Epoch, NodeIndex};
+use crate::limits::{MAX_PAYLOAD_LEN, MAX_SYMBOLS};
+use crate::set::ValidatorSet;
+
+/// Epochs known at a time: the current one and its neighbour at the boundary.
+const MAX_EPOCHS: usize = 2;
+
+/// One epoch's set and the budgets of its members.
+#[derive(Debug)]
+pub(crate) struct EpochState {
+    pub(crate) set: Arc<ValidatorSet>,
+    /// Our own number, if we are in the set.
+    pub(crate) own: Option<NodeIndex>,
+    /// Signature checks by sender.
+    verifications: Vec<Budget>,
+    /// Relayed symbols by author.
+    relays: Vec<Budget>,
+}
+
+impl EpochState {
+    fn new(set: Arc<ValidatorSet>, identity: &IdentityKey, config: &EngineConfig) -> Self {
+        let own = set.index_of(identity);
+        let symbols = own.map_or(1, |own| largest_share(&set, own, config));
+        let relays = symbols.saturating_mul(config.relay_messages_per_second);
+        Self {
+            own,
+            verifications: vec![Budget::new(config.verifications_per_validator); set.len()],
+            relays: vec![Budget::new(relays); set.len()],
+            set,
+        }
+    }
+
+    /// Whether this member's session may cost us another signature check.
+    pub(crate) fn spend_verification(&mut self, sender: NodeIndex, now: Instant) -> bool {
+        self.verifications
+            .get_mut(sender.as_usize())
+            .is_some_and(|budget| budget.spend(now))
+    }
+
+    /// Whether this author may make us relay another symbol.
+    pub(crate) fn spend_relay(&mut self, author: NodeIndex, now: Instant) -> bool {
+        self.relays
+            .get_mut(author.as_usize())
+            .is_some_and(|budget| budget.spend(now))
+    }
+
+    /// Whether there is anybody to relay to: a member that is neither the author nor ourselves.
+    pub(crate) fn has_audience(&self) -> bool {
+        self.set.len() > 2
+    }
+}
+
+/// Our symbols of a largest message, whoever else writes it.
+fn largest_share(set: &ValidatorSet, own: NodeIndex, config: &EngineConfig) -> u32 {
+    let author = NodeIndex::new(u16::from(own.number() == 0));
+    let geometry = Geometry::for_set(
+        MAX_PAYLOAD_LEN,
+        config.chunk,
+        config.header_len(),
+        config.redundancy,
+        (set, author),
+    );
+    let Ok(geometry) = geometry else {
+        return u32::from(MAX_SYMBOLS);
+    };
+    let scaled = config.redundancy.scaled(u32::from(geometry.source_symbols));
+    set.shares(author, scaled)
+        .find(|(node, _)| *node == own)
+        .map_or(1, |(_, count)| count)
+}
+
+/// The known epochs.
+#[derive(Debug, Default)]
+pub(crate) struct Epochs {
+    by_number: BTreeMap<Epoch, EpochState>,
+}
+
+impl Epochs {
+    pub(crate) fn get(&self, epoch: Epoch) -> Option<&EpochState> {
+        self.by_number.get(&epoch)
+    }
+
+    pub(crate) fn get_mut(&mut self, epoch: Epoch) -> Option<&mut EpochState> {
+        self.by_number.get_mut(&epoch)
+    }
+
+    /// Learns the set of an epoch; returns the epochs whose messages are void now: the oldest past two, and
+    /// this one if it had another set.
+    pub(crate) fn insert(
+        &mut self,
+        epoch: Epoch,
+        set: Arc<ValidatorSet>,
+        identity: &IdentityKey,
+        config: &EngineConfig,
+    ) -> Vec<Epoch> {
+        if self.get(epoch).is_some_and(|known| known.set == set) {
+            return Vec::new();
+        }
+        let mut void = Vec::new();
+        if self
+            .by_number
+            .insert(epoch, EpochState::new(set, identity, config))
+            .is_some()
+        {
+            void.push(epoch);
+        }
+        if self.by_number.len() > MAX_EPOCHS {
+            void.extend(self.by_number.pop_first().map(|(oldest, _)| oldest));
+        }
+        void
+    }
+}

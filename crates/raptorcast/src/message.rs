@@ -1,0 +1,269 @@
+//! One message on its way in: what its author committed to, which symbols are here, whose turn it is.
+
+use std::time::Instant;
+
+use bytes::Bytes;
+use falconet_crypto::IdentityKey;
+
+use crate::assignment::Assignment;
+use crate::code::{Decoder, Encoder, Plans};
+use crate::discard::Discard;
+use crate::events::{Delivery, SignedRoot};
+use crate::geometry::Geometry;
+use crate::header::{ChunkView, CommitmentBytes};
+use crate::ids::{MessageId, NodeIndex, SymbolIndex};
+use crate::limits::SIGNATURE_LEN;
+use crate::merkle::{Hash, Tree, VerifiedTree, leaf_hash, root_of};
+
+/// Different valid signatures kept for one commitment. Honest leaders make one.
+const MAX_SIGNATURES: usize = 4;
+
+/// What an author signed, and the signatures we have checked.
+#[derive(Clone, Debug)]
+pub(crate) struct Commitment {
+    pub(crate) header: CommitmentBytes,
+    pub(crate) root: Hash,
+    signatures: Vec<[u8; SIGNATURE_LEN]>,
+}
+
+impl Commitment {
+    pub(crate) fn new(header: CommitmentBytes, root: Hash, signature: [u8; SIGNATURE_LEN]) -> Self {
+        Self {
+            header,
+            root,
+            signatures: vec![signature],
+        }
+    }
+
+    /// Whether exactly these signature bytes have been checked before.
+    pub(crate) fn knows(&self, signature: &[u8; SIGNATURE_LEN]) -> bool {
+        self.signatures.contains(signature)
+    }
+
+    pub(crate) fn has_room(&self) -> bool {
+        self.signatures.len() < MAX_SIGNATURES
+    }
+
+    pub(crate) fn learn(&mut self, signature: [u8; SIGNATURE_LEN]) {
+        self.signatures.push(signature);
+    }
+
+    pub(crate) fn evidence(&self) -> SignedRoot {
+        SignedRoot {
+            header: self.header.as_slice().to_vec(),
+            root: self.root,
+            signature: self.signatures[0],
+        }
+    }
+}
+
+/// A message of which a signed commitment is known.
+#[derive(Debug)]
+pub(crate) struct Message {
+    pub(crate) id: MessageId,
+    pub(crate) author: IdentityKey,
+    pub(crate) commitment: Commitment,
+    pub(crate) geometry: Geometry,
+    pub(crate) first_symbol_at: Instant,
+    pub(crate) timestamp_ms: u64,
+    pub(crate) is_equivocal: bool,
+    pub(crate) state: State,
+}
+
+/// How far a message has come.
+#[derive(Debug)]
+pub(crate) enum State {
+    /// Symbols are being collected.
+    Receiving(Box<Receiving>),
+    /// Delivered; these symbols are still ours to relay when they come.
+    Delivered {
+        /// Ascending.
+        still_ours: Vec<SymbolIndex>,
+    },
+    /// Tainted, expired or evicted: nothing of it is wanted any more.
+    Abandoned,
+}
+
+/// The working state of an incomplete message.
+#[derive(Debug)]
+pub(crate) struct Receiving {
+    assignment: Assignment,
+    own: Option<NodeIndex>,
+    tree: VerifiedTree,
+    decoder: Decoder,
+}
+
+/// A chunk that has passed everything but the proof.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Admitted {
+    /// We are its first hop.
+    Ours,
+    /// Its first hop relayed it to us.
+    Relayed,
+}
+
+impl Receiving {
+    pub(crate) fn new(
+        root: Hash,
+        geometry: &Geometry,
+        assignment: Assignment,
+        own: Option<NodeIndex>,
+    ) -> Self {
+        let tree = VerifiedTree::new(root, geometry.depth);
+        Self {
+            assignment,
+            own,
+            tree,
+            decoder: Decoder::new(geometry),
+        }
+    }
+
+    pub(crate) const fn held(&self) -> u32 {
+        self.decoder.held()
+    }
+
+    /// Whether to try to decode now.
+    pub(crate) fn is_due(&self) -> bool {
+        self.decoder.is_due()
+    }
+
+    /// A symbol comes from the author only to its first hop, and from its first hop to everybody else.
+    // docs/spec/chunk.md#acceptance
+    fn admit(&self, symbol: SymbolIndex, sender: NodeIndex, author: NodeIndex) -> Result<Admitted, Discard> {
+        let hop = self.assignment.first_hop(symbol).ok_or(Discard::SymbolIndex)?;
+        let (allowed, admitted) = if self.own == Some(hop) {
+            (author, Admitted::Ours)
+        } else {
+            (hop, Admitted::Relayed)
+        };
+        if sender != allowed {
+            return Err(Discard::WrongSender);
+        }
+        if self.decoder.has(symbol) {
+            return Err(Discard::Duplicate);
+        }
+        Ok(admitted)
+    }
+
+    /// Our symbols that have not come yet.
+    fn still_ours(&self) -> Vec<SymbolIndex> {
+        let ours =
+            |&(symbol, hop): &(SymbolIndex, NodeIndex)| self.own == Some(hop) && !self.decoder.has(symbol);
+        self.assignment
+            .iter()
+            .filter(ours)
+            .map(|(symbol, _)| symbol)
+            .collect()
+    }
+}
+
+impl Message {
+    /// The checks that cost next to nothing: may this sender send this symbol, and is it new?
+    pub(crate) fn admit(&self, chunk: &ChunkView<'_>, sender: NodeIndex) -> Result<Admitted, Discard> {
+        let symbol = chunk.header.index;
+        match &self.state {
+            State::Receiving(receiving) => receiving.admit(symbol, sender, self.id.author),
+            State::Delivered { still_ours } if still_ours.binary_search(&symbol).is_err() => {
+                Err(Discard::AlreadyDecoded)
+            }
+            State::Delivered { .. } if sender != self.id.author => Err(Discard::WrongSender),
+            State::Delivered { .. } => Ok(Admitted::Ours),
+            State::Abandoned => Err(Discard::Abandoned),
+        }
+    }
+
+    /// Checks the proof against the signed root. `&mut` only because valid nodes are remembered.
+    pub(crate) fn verify(&mut self, chunk: &ChunkView<'_>, leaf: Hash) -> Result<(), Discard> {
+        let index = chunk.header.index;
+        let leads_to_root = match &mut self.state {
+            State::Receiving(receiving) => receiving.tree.verify(index, leaf, chunk.proof).is_ok(),
+            _ => root_of(index, leaf, chunk.proof) == self.commitment.root,
+        };
+        if leads_to_root {
+            Ok(())
+        } else {
+            Err(Discard::Proof)
+        }
+    }
+
+    /// Takes a verified symbol; true if decoding should be tried.
+    pub(crate) fn take(&mut self, chunk: &ChunkView<'_>) -> bool {
+        let index = chunk.header.index;
+        match &mut self.state {
+            State::Receiving(receiving) => {
+                receiving.decoder.add(index, chunk.symbol).is_ok() && receiving.is_due()
+            }
+            State::Delivered { still_ours } => {
+                still_ours.retain(|symbol| *symbol != index);
+                false
+            }
+            State::Abandoned => false,
+        }
+    }
+
+    /// Tries to decode. `None` while there are too few symbols; then whether the payload is what the author
+    /// committed to.
+    pub(crate) fn decode(&mut self, plans: &mut Plans, now: Instant) -> Option<Result<Delivery, Tainted>> {
+        let State::Receiving(receiving) = &mut self.state else {
+            return None;
+        };
+        let block = receiving.decoder.attempt()?;
+        let symbols_received = receiving.decoder.held();
+        if committed_root(&self.geometry, &block, receiving, plans) != Some(self.commitment.root) {
+            self.state = State::Abandoned;
+            return Some(Err(Tainted));
+        }
+        self.state = State::Delivered {
+            still_ours: receiving.still_ours(),
+        };
+        Some(Ok(self.delivery(block, symbols_received, now)))
+    }
+
+    fn delivery(&self, mut block: Vec<u8>, symbols_received: u32, decoded_at: Instant) -> Delivery {
+        block.truncate(self.geometry.payload_len as usize);
+        Delivery {
+            author: self.author,
+            author_index: self.id.author,
+            epoch: self.id.epoch,
+            round: self.id.round,
+            payload: Bytes::from(block),
+            first_symbol_at: self.first_symbol_at,
+            decoded_at,
+            leader_timestamp: std::time::Duration::from_millis(self.timestamp_ms),
+            symbols_received,
+            source_symbols: self.geometry.source_symbols,
+            symbols: self.geometry.symbols,
+        }
+    }
+}
+
+/// A decoded message whose re-encoding has another root.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Tainted;
+
+/// The root over the re-encoded block; `None` if its padding is not zero, which no honest leader's is.
+///
+/// The leaves of source symbols that came over the wire are known: the decoder hands those through unchanged.
+/// Everything else is hashed, also where the tree knows a leaf only as somebody's sibling.
+// docs/spec/chunk.md#root-check
+fn committed_root(geometry: &Geometry, block: &[u8], held: &Receiving, plans: &mut Plans) -> Option<Hash> {
+    if block
+        .get(geometry.payload_len as usize..)?
+        .iter()
+        .any(|&byte| byte != 0)
+    {
+        return None;
+    }
+    let encoder = Encoder::new(geometry, block, plans)?;
+    let mut leaves = Vec::with_capacity(usize::from(geometry.symbols));
+    encoder.source_symbols(|index, symbol| {
+        let known = if held.decoder.has(index) {
+            held.tree.leaf(index)
+        } else {
+            None
+        };
+        leaves.push(known.unwrap_or_else(|| leaf_hash(symbol)));
+    });
+    encoder.repair_symbols(|_, symbol| leaves.push(leaf_hash(symbol)));
+    Some(Tree::build(&leaves, geometry.depth).root())
+}

@@ -1,0 +1,458 @@
+//! The raptorcast thread: owns an engine, takes chunks and commands from bounded queues, blocks on nothing but
+//! them.
+
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use bytes::Bytes;
+use crossbeam_channel::{Receiver, Sender as Queue, TryRecvError, TrySendError, bounded, select};
+use falconet_crypto::Now;
+use thiserror::Error;
+use tracing::debug;
+
+use crate::engine::{BroadcastError, Engine};
+use crate::events::{BroadcastReport, Class, Event, Sender, Transmit};
+use crate::ids::{Epoch, Round};
+use crate::set::ValidatorSet;
+use crate::stats::Stats;
+
+/// How long to wait before a transmit is offered again to a full sink.
+const RETRY: Duration = Duration::from_millis(1);
+/// Runs handed to the sink between two looks at the queues.
+const TRANSMITS_PER_TURN: usize = 512;
+/// Chunk batches taken between two looks at the commands.
+const BATCHES_PER_TURN: usize = 16;
+
+/// Takes the runs that the engine wants sent.
+pub trait ChunkSink: Send {
+    /// Queues a run. Never blocks.
+    ///
+    /// # Errors
+    ///
+    /// Gives the run back if there is no room.
+    fn send(&mut self, transmit: Transmit) -> Result<(), QueueFull>;
+}
+
+/// Takes the events of the engine.
+pub trait EventSink: Send {
+    /// Takes an event. Never blocks.
+    fn event(&mut self, event: Event);
+}
+
+/// The queue behind a [`ChunkSink`] has no room for this run.
+#[derive(Debug)]
+pub struct QueueFull(pub Transmit);
+
+/// Why a handle could not pass something on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum CommandError {
+    /// The queue is full: the thread is behind.
+    #[error("the queue of the raptorcast thread is full")]
+    Full,
+    /// The thread has ended.
+    #[error("the raptorcast thread has ended")]
+    Stopped,
+}
+
+/// Name and queues of the thread.
+#[derive(Clone, Debug)]
+pub struct ThreadConfig {
+    name: String,
+    batch_slots: usize,
+    command_slots: usize,
+}
+
+impl ThreadConfig {
+    /// A thread of this name (Linux shows 15 bytes of it), with the default queues.
+    pub fn new(name: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            batch_slots: 256,
+            command_slots: 64,
+        }
+    }
+
+    /// Chunk batches that may wait; default 256. Past them whole batches are dropped and counted.
+    #[must_use]
+    pub const fn with_batch_slots(mut self, batch_slots: usize) -> Self {
+        self.batch_slots = batch_slots;
+        self
+    }
+
+    /// Commands that may wait; default 64. Past them a command is refused.
+    #[must_use]
+    pub const fn with_command_slots(mut self, command_slots: usize) -> Self {
+        self.command_slots = command_slots;
+        self
+    }
+}
+
+/// What is called with the outcome of a broadcast, on the raptorcast thread: it must not block.
+type Reply = Box<dyn FnOnce(Result<BroadcastReport, BroadcastError>) + Send>;
+
+enum Command {
+    Broadcast {
+        epoch: Epoch,
+        round: Round,
+        payload: Bytes,
+        reply: Reply,
+    },
+    SetEpoch(Epoch, Arc<ValidatorSet>),
+    SetRound(Round),
+    Shutdown,
+}
+
+/// Counters of the queues around the engine.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ThreadStats {
+    /// Chunks dropped because the queue of batches was full.
+    pub chunks_dropped: u64,
+    /// Relayed chunks dropped because the sink was full.
+    pub relays_dropped: u64,
+    /// Times that a run of our own broadcast had to wait for the sink.
+    pub proposal_waits: u64,
+}
+
+#[derive(Debug, Default)]
+struct SharedStats {
+    chunks_dropped: AtomicU64,
+    relays_dropped: AtomicU64,
+    proposal_waits: AtomicU64,
+    /// Written once a turn, and skipped if a reader holds it.
+    engine: Mutex<Stats>,
+}
+
+/// A running raptorcast thread. Dropping it ends the thread and waits for it.
+pub struct RaptorcastThread {
+    handle: RaptorcastHandle,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl RaptorcastThread {
+    /// Starts a thread that drives `engine`.
+    ///
+    /// # Errors
+    ///
+    /// What the system says when it cannot start a thread.
+    pub fn start(
+        config: ThreadConfig,
+        engine: Engine,
+        chunks: impl ChunkSink + 'static,
+        events: impl EventSink + 'static,
+    ) -> io::Result<Self> {
+        let (batch_queue, batches) = bounded(config.batch_slots);
+        let (command_queue, commands) = bounded(config.command_slots);
+        let stats = Arc::new(SharedStats::default());
+        let driver = Driver {
+            engine,
+            chunks,
+            events,
+            batches,
+            commands,
+            waiting: None,
+            stats: Arc::clone(&stats),
+        };
+        let thread = std::thread::Builder::new()
+            .name(config.name)
+            .spawn(move || driver.run())?;
+        let handle = RaptorcastHandle {
+            batches: batch_queue,
+            commands: command_queue,
+            stats,
+        };
+        Ok(Self {
+            handle,
+            thread: Some(thread),
+        })
+    }
+
+    /// A handle to pass things to the thread with.
+    pub fn handle(&self) -> RaptorcastHandle {
+        self.handle.clone()
+    }
+
+    /// Ends the thread and waits for it. Broadcasts that have not left are lost.
+    pub fn shutdown(mut self) {
+        self.stop();
+    }
+
+    fn stop(&mut self) {
+        if let Some(thread) = self.thread.take() {
+            // Blocks only until the thread has taken a command; an error means that it has ended.
+            let _ = self.handle.commands.send(Command::Shutdown);
+            if thread.join().is_err() {
+                tracing::error!("the raptorcast thread panicked");
+            }
+        }
+    }
+}
+
+impl Drop for RaptorcastThread {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+/// Passes chunks and commands to a raptorcast thread; cheap to clone. No call blocks.
+#[derive(Clone)]
+pub struct RaptorcastHandle {
+    batches: Queue<Vec<(Sender, Bytes)>>,
+    commands: Queue<Command>,
+    stats: Arc<SharedStats>,
+}
+
+impl RaptorcastHandle {
+    /// Hands over a batch of chunks. Waking the thread costs microseconds: hand over as many as are there.
+    ///
+    /// # Errors
+    ///
+    /// [`CommandError`]; the batch is dropped and its chunks are counted.
+    pub fn chunks(&self, batch: Vec<(Sender, Bytes)>) -> Result<(), CommandError> {
+        let count = batch.len() as u64;
+        self.batches.try_send(batch).map_err(|error| {
+            self.stats.chunks_dropped.fetch_add(count, Ordering::Relaxed);
+            refused(&error)
+        })
+    }
+
+    /// Broadcasts a payload; `reply` is called on the raptorcast thread once everything is encoded and must
+    /// not block.
+    ///
+    /// # Errors
+    ///
+    /// [`CommandError`] if the thread cannot be asked; `reply` is dropped then.
+    pub fn broadcast(
+        &self,
+        epoch: Epoch,
+        round: Round,
+        payload: Bytes,
+        reply: impl FnOnce(Result<BroadcastReport, BroadcastError>) + Send + 'static,
+    ) -> Result<(), CommandError> {
+        self.command(Command::Broadcast {
+            epoch,
+            round,
+            payload,
+            reply: Box::new(reply),
+        })
+    }
+
+    /// See [`Engine::set_epoch`].
+    ///
+    /// # Errors
+    ///
+    /// [`CommandError`] if the thread cannot be told.
+    pub fn set_epoch(&self, epoch: Epoch, set: Arc<ValidatorSet>) -> Result<(), CommandError> {
+        self.command(Command::SetEpoch(epoch, set))
+    }
+
+    /// See [`Engine::set_round`].
+    ///
+    /// # Errors
+    ///
+    /// [`CommandError`] if the thread cannot be told.
+    pub fn set_round(&self, round: Round) -> Result<(), CommandError> {
+        self.command(Command::SetRound(round))
+    }
+
+    /// The engine's counters as of its last turn.
+    pub fn engine_stats(&self) -> Stats {
+        self.stats
+            .engine
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    /// The counters of the queues.
+    pub fn thread_stats(&self) -> ThreadStats {
+        ThreadStats {
+            chunks_dropped: self.stats.chunks_dropped.load(Ordering::Relaxed),
+            relays_dropped: self.stats.relays_dropped.load(Ordering::Relaxed),
+            proposal_waits: self.stats.proposal_waits.load(Ordering::Relaxed),
+        }
+    }
+
+    fn command(&self, command: Command) -> Result<(), CommandError> {
+        self.commands.try_send(command).map_err(|error| refused(&error))
+    }
+}
+
+fn refused<T>(error: &TrySendError<T>) -> CommandError {
+    match error {
+        TrySendError::Full(_) => CommandError::Full,
+        TrySendError::Disconnected(_) => CommandError::Stopped,
+    }
+}
+
+/// The loop of the thread.
+struct Driver<C, E> {
+    engine: Engine,
+    chunks: C,
+    events: E,
+    batches: Receiver<Vec<(Sender, Bytes)>>,
+    commands: Receiver<Command>,
+    /// A run of our own broadcast that the sink had no room for.
+    waiting: Option<Transmit>,
+    stats: Arc<SharedStats>,
+}
+
+/// Whether the loop goes on.
+#[derive(PartialEq, Eq)]
+enum Flow {
+    Continue,
+    End,
+}
+
+impl<C: ChunkSink, E: EventSink> Driver<C, E> {
+    fn run(mut self) {
+        debug!("raptorcast thread started");
+        let mut has_work = false;
+        while self.wait(has_work) == Flow::Continue && self.take_commands() == Flow::Continue {
+            self.take_batches();
+            self.engine.handle_timeout(read_clocks());
+            let more_to_send = self.flush();
+            // One event a turn: a decode takes milliseconds, and the queues must not wait for several.
+            let event = self.engine.poll_event();
+            has_work = more_to_send || event.is_some();
+            self.publish_stats();
+            if let Some(event) = event {
+                self.events.event(event);
+            }
+        }
+        debug!("raptorcast thread ended");
+    }
+
+    fn publish_stats(&self) {
+        if let Ok(mut published) = self.stats.engine.try_lock() {
+            published.clone_from(self.engine.stats());
+        }
+    }
+
+    /// Waits for a queue or a timer, unless there is work left.
+    fn wait(&mut self, has_work: bool) -> Flow {
+        if has_work {
+            return Flow::Continue;
+        }
+        let until = self.engine.poll_timeout();
+        let mut timeout = until.map_or(Duration::from_secs(1), |at| at.saturating_duration_since(now()));
+        if self.waiting.is_some() {
+            timeout = timeout.min(RETRY);
+        }
+        select! {
+            recv(self.commands) -> command => match command {
+                Ok(command) => self.handle_command(command),
+                Err(_) => Flow::End,
+            },
+            recv(self.batches) -> batch => {
+                self.handle_batch(batch.unwrap_or_default());
+                Flow::Continue
+            }
+            default(timeout) => Flow::Continue,
+        }
+    }
+
+    fn take_commands(&mut self) -> Flow {
+        loop {
+            let flow = match self.commands.try_recv() {
+                Ok(command) => self.handle_command(command),
+                Err(TryRecvError::Empty) => return Flow::Continue,
+                Err(TryRecvError::Disconnected) => Flow::End,
+            };
+            if flow == Flow::End {
+                return flow;
+            }
+        }
+    }
+
+    fn take_batches(&mut self) {
+        for _ in 0..BATCHES_PER_TURN {
+            match self.batches.try_recv() {
+                Ok(batch) => self.handle_batch(batch),
+                Err(_) => return,
+            }
+        }
+    }
+
+    fn handle_command(&mut self, command: Command) -> Flow {
+        match command {
+            Command::Broadcast {
+                epoch,
+                round,
+                payload,
+                reply,
+            } => {
+                reply(self.engine.broadcast(read_clocks(), epoch, round, payload));
+            }
+            Command::SetEpoch(epoch, set) => self.engine.set_epoch(epoch, set),
+            Command::SetRound(round) => self.engine.set_round(round),
+            Command::Shutdown => return Flow::End,
+        }
+        Flow::Continue
+    }
+
+    fn handle_batch(&mut self, batch: Vec<(Sender, Bytes)>) {
+        let now = read_clocks();
+        for (from, chunk) in batch {
+            // Counted by the engine.
+            let _ = self.engine.handle_chunk(now, from, chunk);
+        }
+    }
+
+    /// Hands runs to the sink; true if there may be more that it has room for.
+    fn flush(&mut self) -> bool {
+        for _ in 0..TRANSMITS_PER_TURN {
+            let next = match self.engine.poll_relay() {
+                Some(relay) => Some(relay),
+                None => self.waiting.take().or_else(|| self.engine.poll_transmit()),
+            };
+            let Some(transmit) = next else { return false };
+            if let Err(QueueFull(transmit)) = self.chunks.send(transmit) {
+                self.handle_full_sink(transmit);
+                if self.waiting.is_some() {
+                    return false;
+                }
+            }
+        }
+        true
+    }
+
+    /// Our own broadcast waits, what we relay for others is dropped: it would only grow old.
+    fn handle_full_sink(&mut self, transmit: Transmit) {
+        match transmit.class {
+            Class::Proposal => {
+                self.stats.proposal_waits.fetch_add(1, Ordering::Relaxed);
+                self.waiting = Some(transmit);
+            }
+            Class::Relay => {
+                self.stats
+                    .relays_dropped
+                    .fetch_add(transmit.chunks.len() as u64, Ordering::Relaxed);
+            }
+        }
+    }
+}
+
+/// Both clocks. This file, and no other of the crate, reads them.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the thread is what drives the engine with time"
+)]
+fn read_clocks() -> Now {
+    // A clock before 1970 makes every message look too old, which is what it is.
+    let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Now {
+        instant: Instant::now(),
+        unix,
+    }
+}
+
+fn now() -> Instant {
+    read_clocks().instant
+}
+
+#[cfg(test)]
+mod tests;
