@@ -1,113 +1,153 @@
-//! API SKELETON (owner replaces bodies; keeps names and signatures unless told to all).
-#![allow(missing_docs, dead_code, unused_variables)]
-use bytes::Bytes;
-use falconet_crypto::{IdentityKey, NetworkId, Now, SecretBytes, Suite, TransportPublicKey, TransportSecret};
-use std::net::SocketAddr;
-use std::time::Instant;
+//! Sans-IO endpoint: peers, sessions, timers, rekey, roaming, and the policy of a mixed rollout.
+//!
+//! It turns the messages of `falconet-handshake` and the frames of `falconet-auth-framing` into
+//! sessions that renew themselves, survive loss, resets and moving peers, and never send a byte that
+//! the rollout policy forbids. It holds no socket, thread, lock, clock or source of entropy: every call
+//! takes `now`, and all randomness comes from one seed. The rules are in `docs/spec/session.md`,
+//! `docs/spec/rollout.md` and `docs/spec/record.md`.
+//!
+//! ```text
+//!        handshake thread                                  dataplane thread
+//!   types 1-3 |      ^ poll_transmit          type 4, plain |      ^ poll_transmit, seal
+//!             v      |                                      v      |
+//!  +---------------------------+   ToSessions   +---------------------------+
+//!  | Handshakes                | -------------> | Sessions                  |
+//!  |   admission, cookies,     |  keys + reply  |   keys, replay, timers,   |
+//!  |   timestamps, retries     | <------------- |   roaming, buffered sends |
+//!  +---------------------------+  ToHandshakes  +---------------------------+
+//!                      \________ Endpoint: both, one thread ________/
+//! ```
+//!
+//! The halves share nothing: what one has to tell the other is a message, and whoever drives them
+//! carries it over a bounded queue. An accepted initiation's response travels *inside* the message to
+//! `Sessions`, and leaves only once the index that it tells the initiator is installed. So the data
+//! that follows a response always finds its session (`docs/spec/session.md#install-first`).
+//!
+//! # Event loop
+//!
+//! For either half, and for [`Endpoint`], which is both:
+//!
+//! 1. Feed what was received ([`Handshakes::handle_datagram`], [`Sessions::open`],
+//!    [`Sessions::admit_plain`]) and the other half's messages (`handle_message`).
+//! 2. If `poll_timeout` has passed, call `handle_timeout`: *after* step 1, or a timer fires that the
+//!    datagram in the queue would have stopped.
+//! 3. Drain, every time: `poll_transmit`, `poll_message` (only while the queue to the other thread has
+//!    room: a message must not be dropped), and for `Sessions` also `poll_released` (seal these before
+//!    anything newer) and `poll_event`.
+//! 4. Sleep until there is a datagram or a message, or until `poll_timeout`.
+//!
+//! All calls of one half take a `now` that never goes back. Queues that are not drained stop growing
+//! at their caps, and then work is refused, by name.
+//!
+//! # Provided
+//!
+//! - WireGuard's sessions: rekey after 120 s, rejection after 180 s, passive keepalives, make before
+//!   break, so that a rekey loses nothing;
+//! - sends that wait for a session, under caps, and are reported if they fail;
+//! - no replay of data or of initiations, no downgrade to the plain lane that the policy does not
+//!   allow, no address that moves without an authenticated datagram;
+//! - bounded memory: every table and queue has a cap that a test fills.
+//!
+//! # Not provided
+//!
+//! - no order, no retransmission of data, no congestion control, no fragmentation;
+//! - no secrecy of lengths, times and addresses;
+//! - no persistence: the embedder keeps timestamps ([`Handshakes::last_timestamp`]) and who was seen.
+//!
+//! # Example
+//!
+//! ```
+//! use bytes::Bytes;
+//! use falconet_crypto::{Now, TransportSecret};
+//! use falconet_transport::{Content, Endpoint, Lane, PeerConfig, PeerId, TransportConfig, kind};
+//! use std::time::{Duration, Instant};
+//!
+//! let now = Now { instant: Instant::now(), unix: Duration::from_secs(1_700_000_000) };
+//! let (a, b) = (TransportSecret::from_bytes([1; 32]), TransportSecret::from_bytes([2; 32]));
+//! let (addr_a, addr_b) = ("192.0.2.1:7000".parse()?, "192.0.2.2:7000".parse()?);
+//! let to_b = PeerConfig::new(b.public()).with_address(addr_b);
+//! let to_a = PeerConfig::new(a.public());
+//!
+//! let mut alice = Endpoint::new(TransportConfig::default(), a, now, [1; 32]);
+//! let mut bob = Endpoint::new(TransportConfig::default(), b, now, [2; 32]);
+//! let (alices_bob, bobs_alice) = (PeerId(0), PeerId(0));
+//! alice.add_peer(now, alices_bob, &to_b)?;
+//! bob.add_peer(now, bobs_alice, &to_a)?;
+//!
+//! // There is no session yet: the message waits, and an initiation leaves.
+//! let message = Bytes::from([&[kind::MESSAGE], &b"hello"[..]].concat());
+//! alice.send(now, alices_bob, &message)?;
+//!
+//! let mut heard = None;
+//! for _ in 0..2 {
+//!     while let Some(transmit) = alice.poll_transmit() {
+//!         let mut datagram = transmit.datagram.to_vec();
+//!         let inbound = bob.handle_datagram(now, addr_a, Lane::Authenticated, &mut datagram)?;
+//!         if inbound.content == Content::Message {
+//!             assert_eq!(inbound.peer, Some(bobs_alice));
+//!             heard = Some(datagram[inbound.start..][..inbound.len].to_vec());
+//!         }
+//!     }
+//!     while let Some(transmit) = bob.poll_transmit() {
+//!         let mut datagram = transmit.datagram.to_vec();
+//!         alice.handle_datagram(now, addr_b, Lane::Authenticated, &mut datagram)?;
+//!     }
+//! }
+//! assert_eq!(heard.as_deref(), Some(&message[..]));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
-/// Dense local handle of a configured peer (given by the embedder, 0..cap). On the wire a peer is its transport key.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
-pub struct PeerId(pub u32);
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Lane { Authenticated, Plain }
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Policy { Plain, #[default] Prefer, Require, PlainUntilSeen }
+mod config;
+mod deadlines;
+mod discard;
+mod endpoint;
+mod handshakes;
+mod index;
+mod message;
+mod peer;
+mod rollout;
+mod sessions;
+pub mod timing;
 
-/// First plaintext byte of every datagram, both lanes (docs/spec/framing.md#kind).
+pub use config::TransportConfig;
+pub use discard::{Discard, DiscardCounts};
+pub use endpoint::{Endpoint, Inbound};
+pub use handshakes::{HandshakeStats, Handshakes};
+pub use index::IndexKey;
+pub use message::{Content, Event, LaneDecision, Received, Released, ToHandshakes, ToSessions, Transmit};
+pub use peer::{AddPeerError, Lane, PeerConfig, PeerId, Policy};
+pub use sessions::{SendError, SessionStats, Sessions};
+
+use falconet_crypto::{Now, TransportSecret};
+use falconet_handshake::LocalStatic;
+use rand_chacha::ChaCha20Rng;
+use rand_core::SeedableRng;
+
+/// First plaintext byte of every datagram, on both lanes; `docs/spec/session.md#kinds`.
 pub mod kind {
-    /// 0x00..=0x0f: the transport's own control messages (records).
+    /// The transport's own control messages.
     pub const CONTROL: core::ops::RangeInclusive<u8> = 0x00..=0x0f;
-    /// 0x10..=0x1f: raptorcast chunks (version and mode).
+    /// Raptorcast chunks: version and mode.
     pub const CHUNK: core::ops::RangeInclusive<u8> = 0x10..=0x1f;
-    /// 0x20: an application message.
+    /// An application message.
     pub const MESSAGE: u8 = 0x20;
 }
 
-/// Signed by the identity (docs/spec/record.md): identity, transport key, sequence, addresses of both lanes,
-/// capabilities, suites, expiry. `encode`/`decode` canonical; `sign`/`verify` with network id.
-pub struct PeerRecord { _p: () }
-
-/// What the embedder knows of a peer. `with_*` setters for the optional parts.
-#[derive(Clone)]
-pub struct PeerConfig {
-    pub transport_key: Option<TransportPublicKey>,
-    pub identity: Option<IdentityKey>,
-    pub address: Option<SocketAddr>,
-    pub plain_address: Option<SocketAddr>,
-    pub policy: Policy,
-    /// Dialled in advance and for ever.
-    pub persistent: bool,
-    /// Suites the peer's record lists besides suite 0 (empty = suite 0 only).
-    pub suites: Vec<Suite>,
-    pub psk: Option<std::sync::Arc<SecretBytes>>,
+/// The two halves of one node, for two threads.
+///
+/// `seed` is 32 bytes from the system's generator (or the simulator's seed): every ephemeral key,
+/// index and cookie follows from it, so it must never be used twice.
+#[must_use]
+pub fn split(config: TransportConfig, secret: TransportSecret, now: Now, seed: [u8; 32]) -> (Handshakes, Sessions) {
+    let local = LocalStatic::new(secret);
+    let mut rng = ChaCha20Rng::from_seed(seed);
+    let index_key = IndexKey::generate(&mut rng);
+    let sessions = Sessions::new(config.clone(), *local.public(), index_key);
+    (Handshakes::new(config, local, now, index_key, rng), sessions)
 }
 
-/// A small datagram ready to leave (handshake messages, keepalives, control).
-pub struct Transmit { pub to: SocketAddr, pub lane: Lane, pub datagram: Bytes }
-
-/// From the dataplane thread to the handshake thread (bounded queue). Opaque to the dataplane crate.
-pub struct ToHandshakes { _p: () }
-/// From the handshake thread to the dataplane thread (bounded queue). Opaque to the dataplane crate.
-/// An accepted initiation travels here WITH its response datagram: Sessions installs the receiver
-/// index and only then transmits the response.
-pub struct ToSessions { _p: () }
-
-/// Lives on the handshake thread: admission, pending initiations, timestamps, cookies, retries.
-pub struct Handshakes { _p: () }
-impl Handshakes {
-    /// Types 1-3 only. `from` is the UDP source.
-    pub fn handle_datagram(&mut self, now: Now, from: SocketAddr, datagram: &[u8]) -> Result<(), Discard> { todo!() }
-    pub fn handle_message(&mut self, now: Now, message: ToHandshakes) { todo!() }
-    pub fn handle_timeout(&mut self, now: Now) { todo!() }
-    pub fn poll_transmit(&mut self) -> Option<Transmit> { todo!() }
-    pub fn poll_message(&mut self) -> Option<ToSessions> { todo!() }
-    pub fn poll_timeout(&self) -> Option<Instant> { todo!() }
-    pub fn add_peer(&mut self, now: Now, peer: PeerId, config: &PeerConfig) -> Result<(), AddPeerError> { todo!() }
-    pub fn remove_peer(&mut self, peer: PeerId) { todo!() }
+/// Placeholder until the record lands.
+#[derive(Debug)]
+pub struct PeerRecord {
+    _private: (),
 }
-
-/// Lives on the dataplane thread: keys, replay, timers, roaming, buffered sends, rollout policy.
-pub struct Sessions { _p: () }
-impl Sessions {
-    pub fn add_peer(&mut self, now: Now, peer: PeerId, config: &PeerConfig) -> Result<(), AddPeerError> { todo!() }
-    pub fn remove_peer(&mut self, peer: PeerId) { todo!() }
-    /// Hot path. Type 4 only; opens in place.
-    pub fn open(&mut self, now: Now, from: SocketAddr, datagram: &mut [u8]) -> Result<Received, Discard> { todo!() }
-    /// A datagram of the plain lane: policy of the peer whose record names `from`, if any; sender is a hint.
-    pub fn admit_plain(&mut self, now: Now, from: SocketAddr, datagram: &[u8]) -> Result<Option<PeerId>, Discard> { todo!() }
-    /// Which lane a datagram to `peer` takes now: one documented function, exhaustive table test.
-    pub fn lane(&mut self, now: Now, peer: PeerId) -> LaneDecision { todo!() }
-    /// Hot path, after `lane` said Authenticated: seals in place (16 headroom + n + 16 tail); where it goes.
-    pub fn seal(&mut self, now: Now, peer: PeerId, datagram: &mut [u8]) -> Result<SocketAddr, SendError> { todo!() }
-    /// After `lane` said Buffer: keeps the plaintext (caps: 128 KiB and 128 entries a peer, 64 MiB in all) and dials.
-    /// `tag` is the caller's (class); it comes back from `poll_released`.
-    pub fn buffer(&mut self, now: Now, peer: PeerId, plaintext: Bytes, tag: u32) -> Result<(), SendError> { todo!() }
-    /// What was buffered and may leave now, in order.
-    pub fn poll_released(&mut self) -> Option<Released> { todo!() }
-    /// Dials in advance.
-    pub fn connect(&mut self, now: Now, peer: PeerId) { todo!() }
-    pub fn handle_message(&mut self, now: Now, message: ToSessions) { todo!() }
-    pub fn handle_timeout(&mut self, now: Now) { todo!() }
-    pub fn poll_transmit(&mut self) -> Option<Transmit> { todo!() }
-    pub fn poll_message(&mut self) -> Option<ToHandshakes> { todo!() }
-    pub fn poll_event(&mut self) -> Option<Event> { todo!() }
-    pub fn poll_timeout(&self) -> Option<Instant> { todo!() }
-}
-pub enum LaneDecision { Authenticated, Plain(SocketAddr), Buffer, Refuse(SendError) }
-pub struct Released { pub peer: PeerId, pub plaintext: Bytes, pub tag: u32 }
-/// An opened datagram: plaintext is `datagram[start..start + len]`.
-#[derive(Debug, Clone, Copy)]
-pub struct Received { pub peer: PeerId, pub start: usize, pub len: usize, pub content: Content }
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Content { /** Nothing for the consumer (keepalive, handled control). */ None, Chunk, Message }
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Event { Connected { peer: PeerId, suite: Suite }, Disconnected { peer: PeerId }, /** Buffered sends given up. */ SendFailed { peer: PeerId, tag: u32, plaintext: Bytes } }
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SendError { UnknownPeer, NoAddress, BufferFull, TooLarge, Empty, NoSession }
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AddPeerError { Duplicate, TooMany, LowOrderKey }
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Discard { Length }
-
-/// Both engines joined, for the simulator and for embedders with their own loop.
-pub struct Endpoint { _p: () }

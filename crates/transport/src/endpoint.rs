@@ -1,0 +1,251 @@
+//! Both engines joined, for one loop on one thread.
+
+use crate::sessions::classify_plain;
+use crate::{AddPeerError, Content, Discard, Event, HandshakeStats, Handshakes, Lane, LaneDecision, PeerConfig};
+use crate::{PeerId, Received, SendError, SessionStats, Sessions, Transmit, TransportConfig, split};
+use bytes::{Bytes, BytesMut};
+use falconet_auth_framing::{HEADER_LEN, MESSAGE_TYPE_DATA, OVERHEAD};
+use falconet_crypto::{Now, TransportSecret};
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::time::Instant;
+
+/// Datagrams that wait for `poll_transmit`; while full, `send` refuses.
+const MAX_TRANSMITS: usize = 16_384;
+
+/// [`Handshakes`] and [`Sessions`] joined, for the simulator and for embedders with their own loop.
+///
+/// After *every* call that takes `&mut self`, in this order: [`poll_transmit`](Self::poll_transmit)
+/// until `None`, [`poll_event`](Self::poll_event) until `None`, then arm one timer for
+/// [`poll_timeout`](Self::poll_timeout). When it fires, feed what was received first, then call
+/// [`handle_timeout`](Self::handle_timeout).
+pub struct Endpoint {
+    handshakes: Handshakes,
+    sessions: Sessions,
+    transmits: VecDeque<Transmit>,
+}
+
+/// What [`Endpoint::handle_datagram`] found: the plaintext is `datagram[start..start + len]`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Inbound {
+    /// On the authenticated lane, who sealed it. On the plain lane, whose address it came from, if
+    /// anybody's: a hint. `None` also for handshake messages.
+    pub peer: Option<PeerId>,
+    /// Offset of the plaintext.
+    pub start: usize,
+    /// Bytes of the plaintext, kind byte included.
+    pub len: usize,
+    /// What it is; [`Content::None`] asks nothing of the consumer.
+    pub content: Content,
+}
+
+impl Endpoint {
+    /// An endpoint without peers; arguments as for [`split`].
+    #[must_use]
+    pub fn new(config: TransportConfig, secret: TransportSecret, now: Now, seed: [u8; 32]) -> Self {
+        let (handshakes, sessions) = split(config, secret, now, seed);
+        Self {
+            handshakes,
+            sessions,
+            transmits: VecDeque::new(),
+        }
+    }
+
+    /// Adds a peer; a persistent one is dialled at once.
+    ///
+    /// # Errors
+    ///
+    /// [`AddPeerError`]; then nothing was added.
+    pub fn add_peer(&mut self, now: Now, peer: PeerId, config: &PeerConfig) -> Result<(), AddPeerError> {
+        self.handshakes.add_peer(now, peer, config)?;
+        if let Err(error) = self.sessions.add_peer(now, peer, config) {
+            // A peer without transport key is unknown to the handshakes: this one was not added there.
+            if error != AddPeerError::Duplicate || config.transport_key.is_some() {
+                self.handshakes.remove_peer(peer);
+            }
+            return Err(error);
+        }
+        self.pump(now);
+        Ok(())
+    }
+
+    /// Removes a peer, its sessions and keys.
+    pub fn remove_peer(&mut self, peer: PeerId) {
+        self.sessions.remove_peer(peer);
+        self.handshakes.remove_peer(peer);
+    }
+
+    /// Dials in advance.
+    pub fn connect(&mut self, now: Now, peer: PeerId) {
+        self.sessions.connect(now, peer);
+        self.pump(now);
+    }
+
+    /// Takes a datagram and opens it in place.
+    ///
+    /// # Errors
+    ///
+    /// Why it was dropped; counted.
+    pub fn handle_datagram(
+        &mut self,
+        now: Now,
+        from: SocketAddr,
+        lane: Lane,
+        datagram: &mut [u8],
+    ) -> Result<Inbound, Discard> {
+        let result = match (lane, datagram.first()) {
+            (Lane::Plain, _) => self.handle_plain(now, from, datagram),
+            (Lane::Authenticated, None) => Err(Discard::Empty),
+            (Lane::Authenticated, Some(&MESSAGE_TYPE_DATA)) => self.sessions.open(now, from, datagram).map(Inbound::from),
+            (Lane::Authenticated, Some(1..=3)) => {
+                let handled = self.handshakes.handle_datagram(now, from, datagram);
+                handled.map(|()| Inbound::NOTHING)
+            }
+            (Lane::Authenticated, Some(_)) => Err(Discard::UnknownType),
+        };
+        self.pump(now);
+        result
+    }
+
+    fn handle_plain(&mut self, now: Now, from: SocketAddr, datagram: &[u8]) -> Result<Inbound, Discard> {
+        let peer = self.sessions.admit_plain(now, from, datagram)?;
+        Ok(Inbound {
+            peer,
+            start: 0,
+            len: datagram.len(),
+            content: classify_plain(datagram)?,
+        })
+    }
+
+    /// Sends a plaintext, kind byte first, on the lane that the peer's policy asks for now.
+    ///
+    /// `Ok` means that it left or waits for a session; what has waited in vain for 90 s comes back as
+    /// [`Event::SendFailed`] with tag 0.
+    ///
+    /// # Errors
+    ///
+    /// [`SendError`]; then it was not sent.
+    pub fn send(&mut self, now: Now, peer: PeerId, plaintext: &Bytes) -> Result<(), SendError> {
+        if plaintext.is_empty() {
+            return Err(SendError::Empty);
+        }
+        if self.transmits.len() >= MAX_TRANSMITS {
+            return Err(SendError::BufferFull);
+        }
+        let result = match self.sessions.lane(now, peer) {
+            LaneDecision::Authenticated => self.seal(now, peer, plaintext),
+            LaneDecision::Plain(to) => {
+                self.transmits.push_back(Transmit {
+                    to,
+                    lane: Lane::Plain,
+                    datagram: plaintext.clone(),
+                });
+                Ok(())
+            }
+            LaneDecision::Buffer => self.sessions.buffer(now, peer, plaintext.clone(), 0),
+            LaneDecision::Refuse(error) => Err(error),
+        };
+        self.pump(now);
+        result
+    }
+
+    fn seal(&mut self, now: Now, peer: PeerId, plaintext: &[u8]) -> Result<(), SendError> {
+        let mut datagram = BytesMut::zeroed(plaintext.len() + OVERHEAD);
+        datagram[HEADER_LEN..HEADER_LEN + plaintext.len()].copy_from_slice(plaintext);
+        let to = self.sessions.seal(now, peer, &mut datagram)?;
+        self.transmits.push_back(Transmit {
+            to,
+            lane: Lane::Authenticated,
+            datagram: datagram.freeze(),
+        });
+        Ok(())
+    }
+
+    /// Does what is due.
+    pub fn handle_timeout(&mut self, now: Now) {
+        self.handshakes.handle_timeout(now);
+        self.sessions.handle_timeout(now);
+        self.pump(now);
+    }
+
+    /// The next datagram to leave.
+    pub fn poll_transmit(&mut self) -> Option<Transmit> {
+        self.transmits.pop_front()
+    }
+
+    /// What the embedder should know.
+    pub fn poll_event(&mut self) -> Option<Event> {
+        self.sessions.poll_event()
+    }
+
+    /// When [`Endpoint::handle_timeout`] wants to be called next.
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        let timeouts = [self.handshakes.poll_timeout(), self.sessions.poll_timeout()];
+        timeouts.into_iter().flatten().min()
+    }
+
+    /// The data-plane half, to ask it things.
+    pub fn sessions(&self) -> &Sessions {
+        &self.sessions
+    }
+
+    /// The handshake half, to ask it things.
+    pub fn handshakes(&self) -> &Handshakes {
+        &self.handshakes
+    }
+
+    /// One snapshot of both halves.
+    pub fn stats(&self) -> (HandshakeStats, SessionStats) {
+        (self.handshakes.stats(), self.sessions.stats())
+    }
+
+    /// Carries messages between the halves until neither has one, and collects what may leave.
+    fn pump(&mut self, now: Now) {
+        loop {
+            let mut is_quiet = true;
+            while let Some(message) = self.handshakes.poll_message() {
+                self.sessions.handle_message(now, message);
+                is_quiet = false;
+            }
+            while let Some(message) = self.sessions.poll_message() {
+                self.handshakes.handle_message(now, message);
+                is_quiet = false;
+            }
+            if is_quiet {
+                break;
+            }
+        }
+        while let Some(transmit) = self.sessions.poll_transmit() {
+            self.transmits.push_back(transmit);
+        }
+        while let Some(transmit) = self.handshakes.poll_transmit() {
+            self.transmits.push_back(transmit);
+        }
+        while let Some(released) = self.sessions.poll_released() {
+            if self.seal(now, released.peer, &released.plaintext).is_err() {
+                // The session that released it is gone already: it waits for the next one.
+                let _ = self.sessions.buffer(now, released.peer, released.plaintext, released.tag);
+            }
+        }
+    }
+}
+
+impl Inbound {
+    const NOTHING: Self = Self {
+        peer: None,
+        start: 0,
+        len: 0,
+        content: Content::None,
+    };
+}
+
+impl From<Received> for Inbound {
+    fn from(received: Received) -> Self {
+        Self {
+            peer: Some(received.peer),
+            start: received.start,
+            len: received.len,
+            content: received.content,
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! What the handshake thread keeps of a peer.
+
+use crate::timing::{FIRST_RETRY, GIVE_UP_AFTER, PENDING_LIFETIME, REKEY_TIMEOUT};
+use falconet_crypto::{SessionIndex, Suite, Tai64N};
+use falconet_handshake::{COOKIE_LIFETIME, Cookie, PeerStatic, PendingInitiation};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Tries in suite 1 before suite 0; `docs/spec/session.md#suites`.
+const TRIES_PER_SUITE: u32 = 3;
+/// Initiations of one dial that a cookie reply may hasten.
+pub(crate) const MAX_COOKIE_RETRIES: u32 = 4;
+
+pub(crate) struct Contact {
+    pub(crate) statics: Arc<PeerStatic>,
+    pub(crate) persistent: bool,
+    /// Suite 1 is in the peer's record and allowed here.
+    pub(crate) aes: bool,
+    /// Timestamp of the last initiation that was accepted; outlives every session.
+    pub(crate) greatest: Option<Tai64N>,
+    pub(crate) last_accepted: Option<Instant>,
+    pub(crate) last_sent: Option<Instant>,
+    pub(crate) round_trip: Option<Duration>,
+    pub(crate) dial: Option<Dial>,
+    cookie: Option<StoredCookie>,
+    /// The two newest initiations, newest last.
+    pending: [Option<Pending>; 2],
+}
+
+/// A dial under way.
+pub(crate) struct Dial {
+    pub(crate) to: SocketAddr,
+    pub(crate) next_at: Instant,
+    /// `None`: for ever.
+    pub(crate) give_up: Option<Instant>,
+    pub(crate) interval: Duration,
+    pub(crate) tries: u32,
+    pub(crate) cookie_retries: u32,
+}
+
+pub(crate) struct Pending {
+    pub(crate) initiation: PendingInitiation,
+    pub(crate) to: SocketAddr,
+    pub(crate) sent: Instant,
+}
+
+/// Kept by address and apart from any session, so that it outlives both.
+struct StoredCookie {
+    cookie: Cookie,
+    address: SocketAddr,
+    since: Instant,
+}
+
+impl Contact {
+    pub(crate) fn new(statics: PeerStatic, persistent: bool, aes: bool) -> Self {
+        Self {
+            statics: Arc::new(statics),
+            persistent,
+            aes,
+            greatest: None,
+            last_accepted: None,
+            last_sent: None,
+            round_trip: None,
+            dial: None,
+            cookie: None,
+            pending: [None, None],
+        }
+    }
+
+    /// Starts a dial, or keeps the one under way going.
+    pub(crate) fn start_dial(&mut self, now: Instant, to: SocketAddr) {
+        let give_up = (!self.persistent).then_some(now + GIVE_UP_AFTER);
+        if let Some(dial) = &mut self.dial {
+            dial.to = to;
+            dial.give_up = give_up;
+            return;
+        }
+        // docs/spec/session.md#retransmission
+        let interval = self.round_trip.map_or(FIRST_RETRY, |rtt| FIRST_RETRY.max(rtt * 3 / 2));
+        self.dial = Some(Dial {
+            to,
+            next_at: now,
+            give_up,
+            interval: interval.min(REKEY_TIMEOUT),
+            tries: 0,
+            cookie_retries: 0,
+        });
+    }
+
+    /// The suite of the next initiation, and whether it is a fall-back.
+    pub(crate) fn suite(&self) -> (Suite, bool) {
+        let tries = self.dial.as_ref().map_or(0, |dial| dial.tries);
+        match (self.aes, tries < TRIES_PER_SUITE) {
+            (true, true) => (Suite::Aes256Gcm, false),
+            (true, false) => (Suite::ChaCha20Poly1305, tries == TRIES_PER_SUITE),
+            (false, _) => (Suite::ChaCha20Poly1305, false),
+        }
+    }
+
+    pub(crate) fn cookie(&self, now: Instant, to: SocketAddr) -> Option<&Cookie> {
+        let stored = self.cookie.as_ref()?;
+        let is_fresh = now.saturating_duration_since(stored.since) < COOKIE_LIFETIME;
+        (stored.address == to && is_fresh).then_some(&stored.cookie)
+    }
+
+    pub(crate) fn store_cookie(&mut self, now: Instant, address: SocketAddr, cookie: Cookie) {
+        self.cookie = Some(StoredCookie {
+            cookie,
+            address,
+            since: now,
+        });
+    }
+
+    /// Keeps the newest two; gives back the index of the one that makes room.
+    pub(crate) fn push_pending(&mut self, pending: Pending) -> Option<SessionIndex> {
+        let [oldest, newest] = &mut self.pending;
+        let dropped = std::mem::replace(oldest, newest.replace(pending));
+        dropped.map(|pending| pending.initiation.local_index())
+    }
+
+    pub(crate) fn pending(&self, index: SessionIndex) -> Option<&Pending> {
+        let mut pendings = self.pending.iter().flatten();
+        pendings.find(|pending| pending.initiation.local_index() == index)
+    }
+
+    /// The initiation was answered: it and any older one are done, a newer one stays.
+    pub(crate) fn finish_pending(&mut self, index: SessionIndex) -> [Option<SessionIndex>; 2] {
+        let is_it = |pending: &Option<Pending>| {
+            pending.as_ref().is_some_and(|pending| pending.initiation.local_index() == index)
+        };
+        let finished = if is_it(&self.pending[1]) {
+            [self.pending[0].take(), self.pending[1].take()]
+        } else if is_it(&self.pending[0]) {
+            [self.pending[0].take(), None]
+        } else {
+            [None, None]
+        };
+        finished.map(|pending| pending.map(|pending| pending.initiation.local_index()))
+    }
+
+    /// Forgets initiations that can no longer be answered (all of them, if `now` is `None`).
+    pub(crate) fn expire_pending(&mut self, now: Option<Instant>) -> [Option<SessionIndex>; 2] {
+        let mut expired = [None, None];
+        for (pending, expired) in self.pending.iter_mut().zip(&mut expired) {
+            let taken = pending.take_if(|pending| {
+                now.is_none_or(|now| now.saturating_duration_since(pending.sent) >= PENDING_LIFETIME)
+            });
+            *expired = taken.map(|pending| pending.initiation.local_index());
+        }
+        expired
+    }
+
+    pub(crate) fn next_deadline(&self) -> Option<Instant> {
+        let expiries = self.pending.iter().flatten().map(|pending| pending.sent + PENDING_LIFETIME);
+        expiries.chain(self.dial.as_ref().map(|dial| dial.next_at)).min()
+    }
+}

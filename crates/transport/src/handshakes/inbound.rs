@@ -1,0 +1,148 @@
+//! Inbound handshake messages, cheapest checks first; `docs/spec/session.md#admission`.
+
+use super::admission::Verdict;
+use super::{Handshakes, MAX_OUTBOX, MAX_TRANSMITS};
+use crate::message::{NewSession, Origin};
+use crate::timing::INITIATION_INTERVAL;
+use crate::{Discard, Lane, ToSessions, Transmit};
+use bytes::Bytes;
+use falconet_crypto::{Now, Suite};
+use falconet_handshake::{CookieReply, Initiation, Mac1Checked, Message, Response};
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+impl Handshakes {
+    /// Takes a message of types 1-3; `from` is its UDP source.
+    ///
+    /// # Errors
+    ///
+    /// Why it was dropped; counted. Nothing has changed then, except for budgets.
+    pub fn handle_datagram(&mut self, now: Now, from: SocketAddr, datagram: &[u8]) -> Result<(), Discard> {
+        let result = match Message::parse(datagram) {
+            Ok(Message::Initiation(initiation)) => self.handle_initiation(now, from, initiation),
+            Ok(Message::Response(response)) => self.handle_response(now, response),
+            Ok(Message::CookieReply(reply)) => self.handle_cookie_reply(now, from, &reply),
+            Err(reason) => Err(reason.into()),
+        };
+        if let Err(reason) = result {
+            self.stats.discards.add(reason);
+        }
+        result
+    }
+
+    fn handle_initiation(&mut self, now: Now, from: SocketAddr, initiation: Initiation) -> Result<(), Discard> {
+        if !self.config.allows(initiation.suite()) {
+            return Err(Discard::SuiteRefused);
+        }
+        // Before any key is used: what cannot be handed on must cost nothing.
+        if self.outbox.len() >= MAX_OUTBOX {
+            return Err(Discard::Overloaded);
+        }
+        let checked = initiation.check_mac1(&self.local)?;
+        match self.admission.judge(now, from, &checked, &mut self.rng) {
+            Verdict::Admit => self.accept(now, from, checked),
+            Verdict::Refuse(reason) => Err(reason),
+            Verdict::Cookie => {
+                self.demand_cookie(from, &checked);
+                Err(Discard::CookieDemanded)
+            }
+        }
+    }
+
+    fn demand_cookie(&mut self, from: SocketAddr, initiation: &Mac1Checked<Initiation>) {
+        if self.transmits.len() >= MAX_TRANSMITS {
+            return;
+        }
+        let reply = self.admission.reply(&self.local, initiation, from, &mut self.rng);
+        self.stats.cookie_replies_sent += 1;
+        self.transmits.push_back(transmit(from, &reply));
+    }
+
+    /// From the first Diffie-Hellman to the session keys.
+    fn accept(&mut self, now: Now, from: SocketAddr, initiation: Mac1Checked<Initiation>) -> Result<(), Discard> {
+        let suite = initiation.suite();
+        let identified = initiation.identify(&self.local)?;
+        let key = *identified.peer_key();
+        let peer = *self.by_key.get(&key).ok_or(Discard::UnknownPeer)?;
+        let contact = self.contacts.get_mut(peer.slot()).and_then(Option::as_deref_mut);
+        let contact = contact.ok_or(Discard::UnknownPeer)?;
+        if suite == Suite::Aes256Gcm && !contact.aes {
+            return Err(Discard::SuiteRefused);
+        }
+        let is_recent = |at| now.instant.saturating_duration_since(at) < INITIATION_INTERVAL;
+        if contact.last_accepted.is_some_and(is_recent) {
+            return Err(Discard::InitiationTooSoon);
+        }
+        let verified = identified.verify(&contact.statics)?;
+        let timestamp = verified.timestamp();
+        if contact.greatest >= Some(timestamp) {
+            return Err(Discard::ReplayedInitiation);
+        }
+        let index = self.indices.allocate(now.instant, &mut self.rng);
+        let index = index.ok_or(Discard::Overloaded)?;
+        let (keys, response) = verified.respond(&contact.statics, index, &mut self.rng)?;
+        contact.greatest = Some(timestamp);
+        contact.last_accepted = Some(now.instant);
+        self.stats.accepted += 1;
+        self.outbox.push_back(ToSessions(NewSession {
+            peer,
+            key,
+            keys,
+            from: Origin::Accepted {
+                response: transmit(from, &response),
+            },
+        }));
+        Ok(())
+    }
+
+    fn handle_response(&mut self, now: Now, response: Response) -> Result<(), Discard> {
+        let index = response.receiver();
+        let peer = *self.by_index.get(&index).ok_or(Discard::Unsolicited)?;
+        if self.outbox.len() >= MAX_OUTBOX {
+            return Err(Discard::Overloaded);
+        }
+        let response = response.check_mac1(&self.local)?;
+        let contact = self.contacts.get_mut(peer.slot()).and_then(Option::as_deref_mut);
+        let contact = contact.ok_or(Discard::Unsolicited)?;
+        let statics = Arc::clone(&contact.statics);
+        let pending = contact.pending(index).ok_or(Discard::Unsolicited)?;
+        let keys = pending.initiation.open_response(&self.local, &statics, &response)?;
+        let initiated = pending.sent;
+        contact.round_trip = Some(now.instant.saturating_duration_since(initiated));
+        contact.dial = None;
+        let finished = contact.finish_pending(index);
+        self.forget_indices(finished);
+        self.stats.dialled += 1;
+        self.outbox.push_back(ToSessions(NewSession {
+            peer,
+            key: *statics.key(),
+            keys,
+            from: Origin::Dialled { initiated },
+        }));
+        Ok(())
+    }
+
+    /// A cookie is kept for the address that the initiation went to, whoever the reply came from: it
+    /// authenticates the peer, the source does not.
+    fn handle_cookie_reply(&mut self, now: Now, _from: SocketAddr, reply: &CookieReply) -> Result<(), Discard> {
+        let index = reply.receiver();
+        let peer = *self.by_index.get(&index).ok_or(Discard::Unsolicited)?;
+        let contact = self.contacts.get_mut(peer.slot()).and_then(Option::as_deref_mut);
+        let contact = contact.ok_or(Discard::Unsolicited)?;
+        let statics = Arc::clone(&contact.statics);
+        let pending = contact.pending(index).ok_or(Discard::Unsolicited)?;
+        let cookie = pending.initiation.open_cookie_reply(&statics, reply)?;
+        let to = pending.to;
+        contact.store_cookie(now.instant, to, cookie);
+        self.hasten_dial(now, peer);
+        Ok(())
+    }
+}
+
+fn transmit(to: SocketAddr, datagram: &[u8]) -> Transmit {
+    Transmit {
+        to,
+        lane: Lane::Authenticated,
+        datagram: Bytes::copy_from_slice(datagram),
+    }
+}

@@ -1,0 +1,94 @@
+//! Sends that wait for a session; `docs/spec/session.md#buffered`.
+
+use super::peer::Buffered;
+use super::{SendError, Sessions};
+use crate::timing::GIVE_UP_AFTER;
+use crate::{Event, PeerId, Released};
+use bytes::Bytes;
+use falconet_auth_framing::OVERHEAD;
+use falconet_crypto::Now;
+use std::time::Instant;
+
+impl Sessions {
+    /// Keeps a plaintext until there is a session, and dials. For [`crate::LaneDecision::Buffer`].
+    ///
+    /// It comes back from [`Sessions::poll_released`] in order, or after 90 s as
+    /// [`Event::SendFailed`]; `tag` is the caller's and comes back with it.
+    ///
+    /// # Errors
+    ///
+    /// [`SendError::BufferFull`] past 128 KiB or 128 entries of this peer or 64 MiB in all (defaults),
+    /// and the errors that [`Sessions::seal`] has for any plaintext.
+    pub fn buffer(&mut self, now: Now, peer: PeerId, plaintext: Bytes, tag: u32) -> Result<(), SendError> {
+        let limits = self.config.buffered;
+        if plaintext.is_empty() {
+            return Err(SendError::Empty);
+        }
+        if plaintext.len() + OVERHEAD > self.config.max_datagram {
+            return Err(SendError::TooLarge);
+        }
+        let total = self.buffered_bytes + plaintext.len();
+        let state = self.peer_mut(peer).ok_or(SendError::UnknownPeer)?;
+        if state.buffered.len() >= limits.peer_entries
+            || state.buffered_bytes + plaintext.len() > limits.peer_bytes
+            || total > limits.total_bytes
+        {
+            return Err(SendError::BufferFull);
+        }
+        state.buffered_bytes += plaintext.len();
+        state.buffered.push_back(Buffered {
+            plaintext,
+            tag,
+            since: now.instant,
+        });
+        self.buffered_bytes = total;
+        if self.is_connected(now, peer) {
+            self.release(peer);
+        } else {
+            self.request_dial(now.instant, peer);
+        }
+        self.rearm(now.instant, peer);
+        Ok(())
+    }
+
+    /// What was buffered and may leave now, in order: seal it before anything newer.
+    pub fn poll_released(&mut self) -> Option<Released> {
+        let released = self.released.pop_front()?;
+        self.buffered_bytes -= released.plaintext.len();
+        Some(released)
+    }
+
+    /// Moves what `peer` has waiting to `poll_released`; says whether there was anything.
+    pub(super) fn release(&mut self, peer: PeerId) -> bool {
+        let Some(state) = self.peers.get_mut(peer.slot()).and_then(Option::as_deref_mut) else {
+            return false;
+        };
+        let any = !state.buffered.is_empty();
+        state.buffered_bytes = 0;
+        let waiting = state.buffered.drain(..);
+        self.released.extend(waiting.map(|entry| Released {
+            peer,
+            plaintext: entry.plaintext,
+            tag: entry.tag,
+        }));
+        any
+    }
+
+    /// Reports what has waited for 90 s at `now`, or everything.
+    pub(super) fn fail_buffered(&mut self, peer: PeerId, now: Option<Instant>) {
+        let Some(state) = self.peers.get_mut(peer.slot()).and_then(Option::as_deref_mut) else {
+            return;
+        };
+        let has_failed = |entry: &Buffered| {
+            now.is_none_or(|now| now.saturating_duration_since(entry.since) >= GIVE_UP_AFTER)
+        };
+        while let Some(entry) = state.buffered.pop_front_if(|entry| has_failed(entry)) {
+            state.buffered_bytes -= entry.plaintext.len();
+            self.events.push_back(Event::SendFailed {
+                peer,
+                tag: entry.tag,
+                plaintext: entry.plaintext,
+            });
+        }
+    }
+}

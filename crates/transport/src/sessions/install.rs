@@ -1,0 +1,134 @@
+//! New sessions: how they take their place beside those that a peer has.
+
+use super::Sessions;
+use super::table::{Session, Slot};
+use crate::message::{NewSession, Origin, Request};
+use crate::{Event, PeerId, ToHandshakes, ToSessions};
+use falconet_crypto::Now;
+use std::time::Instant;
+
+impl Sessions {
+    /// Installs the session that a handshake has agreed on.
+    pub fn handle_message(&mut self, now: Now, message: ToSessions) {
+        let NewSession { peer, key, keys, from } = message.0;
+        if self.peer(peer).and_then(|state| state.key) != Some(key) {
+            // The peer was removed while its handshake was under way.
+            return;
+        }
+        match from {
+            Origin::Dialled { initiated } => {
+                self.install_dialled(now.instant, Session::new(peer, keys, now.instant, Some(initiated)));
+            }
+            Origin::Accepted { response } => {
+                self.install_accepted(Session::new(peer, keys, now.instant, None));
+                // The index is known from here on: what follows the response finds its session;
+                // docs/spec/session.md#install-first
+                self.transmits.push_back(response);
+            }
+        }
+        self.rearm(now.instant, peer);
+    }
+
+    /// We are the initiator: the keys serve at once, and the peer waits to see them used.
+    fn install_dialled(&mut self, now: Instant, session: Session) {
+        let peer = session.peer;
+        let (key, local) = (self.peer(peer).and_then(|state| state.key), self.local);
+        let Some(state) = self.peers.get_mut(peer.slot()).and_then(Option::as_deref_mut) else {
+            return;
+        };
+        state.dial_requested = None;
+        let current = state.keys.current.and_then(|slot| self.table.session(slot));
+        let is_usable = current.is_some_and(|current| !current.is_expired(now));
+        // docs/spec/session.md#crossing: the peer's session is confirmed and wins. Ours is not even
+        // confirmed to the peer, so no peer will ever send on it, whether it knows the rule or not.
+        if is_usable && current.is_some_and(|current| session.crossed(current)) && key < Some(local) {
+            return;
+        }
+        self.installed += 1;
+        let slot = self.table.insert(session);
+        self.make_current(now, peer, slot);
+        // docs/spec/session.md#confirm: the first datagram confirms; a keepalive if there is no data.
+        if !self.release(peer) {
+            self.send_keepalive(now, peer);
+        }
+    }
+
+    /// We are the responder: the keys only receive until a datagram shows that the peer has them.
+    fn install_accepted(&mut self, session: Session) {
+        let peer = session.peer;
+        self.installed += 1;
+        let slot = self.table.insert(session);
+        let Some(state) = self.peer_mut(peer) else { return };
+        // An older one that was never confirmed may still be the one that the initiator uses, if
+        // several of its initiations were answered: it keeps receiving.
+        let dropped = match state.keys.next.replace(slot) {
+            Some(unconfirmed) => state.keys.previous.replace(unconfirmed),
+            None => None,
+        };
+        if let Some(dropped) = dropped {
+            self.table.remove(dropped);
+        }
+    }
+
+    /// The first datagram of a session that we accepted has authenticated;
+    /// `docs/spec/session.md#confirm`.
+    pub(super) fn confirm(&mut self, now: Instant, slot: Slot) {
+        let Some(session) = self.table.session_mut(slot) else {
+            return;
+        };
+        session.confirmed = true;
+        let peer = session.peer;
+        let local = self.local;
+        let Some(state) = self.peers.get_mut(peer.slot()).and_then(Option::as_deref_mut) else {
+            return;
+        };
+        state.dial_requested = None;
+        if state.keys.next == Some(slot) {
+            state.keys.next = None;
+        } else if state.keys.previous == Some(slot) {
+            state.keys.previous = None;
+        }
+        let (current, session) = (state.keys.current.and_then(|c| self.table.session(c)), self.table.session(slot));
+        let (Some(session), key) = (session, state.key) else {
+            return;
+        };
+        let loses = current.filter(|current| !current.is_expired(now)).is_some_and(|current| {
+            let ours_wins = current.crossed(session) && Some(local) < key;
+            ours_wins || current.created > session.created
+        });
+        if loses {
+            if let Some(dropped) = state.keys.previous.replace(slot) {
+                self.table.remove(dropped);
+            }
+        } else {
+            self.make_current(now, peer, slot);
+            self.release(peer);
+        }
+        self.requests.push_back(ToHandshakes(Request::Settled { peer }));
+    }
+
+    /// Puts `slot` into use; the session it replaces receives on as the previous one.
+    fn make_current(&mut self, now: Instant, peer: PeerId, slot: Slot) {
+        let Some(suite) = self.table.session(slot).map(Session::suite) else {
+            return;
+        };
+        let Some(state) = self.peers.get_mut(peer.slot()).and_then(Option::as_deref_mut) else {
+            return;
+        };
+        state.seen = true;
+        state.timers.unanswered = None;
+        let was_usable = match state.keys.current.replace(slot) {
+            Some(replaced) => {
+                let was_usable = self.table.session(replaced).is_some_and(|old| !old.is_expired(now));
+                if let Some(dropped) = state.keys.previous.replace(replaced) {
+                    self.table.remove(dropped);
+                }
+                was_usable
+            }
+            None => false,
+        };
+        if !was_usable {
+            self.events.push_back(Event::Connected { peer, suite });
+        }
+    }
+}

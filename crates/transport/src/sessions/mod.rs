@@ -1,0 +1,311 @@
+//! The engine of the dataplane thread: keys, replay, timers, roaming, buffered sends, rollout policy.
+
+mod buffered;
+mod install;
+mod open;
+mod peer;
+mod table;
+mod timers;
+
+use crate::deadlines::Deadlines;
+use crate::message::{LaneDecision, Request};
+use crate::timing::{REKEY_AFTER, REKEY_TIMEOUT, UNANSWERED_TIMEOUT};
+use crate::{AddPeerError, DiscardCounts, Event, IndexKey, PeerConfig, PeerId, Policy, Released};
+use crate::{ToHandshakes, Transmit, TransportConfig};
+use falconet_auth_framing::{OVERHEAD, SealError};
+use falconet_crypto::{Now, TransportPublicKey};
+use falconet_handshake::Role;
+pub(crate) use open::classify_plain;
+use peer::Peer;
+use std::collections::{HashMap, VecDeque};
+use std::net::SocketAddr;
+use std::time::Instant;
+use table::SessionTable;
+
+/// Why something was not sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
+#[non_exhaustive]
+pub enum SendError {
+    /// No peer has this handle.
+    #[error("unknown peer")]
+    UnknownPeer,
+    /// The peer has no address on the lane that its policy demands.
+    #[error("the peer has no address on the lane that its policy demands")]
+    NoAddress,
+    /// What may wait for a session is full.
+    #[error("too much is waiting for a session")]
+    BufferFull,
+    /// Longer than [`TransportConfig::with_max_datagram`] allows.
+    #[error("longer than a datagram may be")]
+    TooLarge,
+    /// An empty plaintext is WireGuard's keepalive and cannot be sent.
+    #[error("an empty datagram cannot be sent")]
+    Empty,
+    /// No session can seal now: ask [`Sessions::lane`] first.
+    #[error("no session can seal now")]
+    NoSession,
+}
+
+/// Lives on the dataplane thread; `docs/spec/session.md`. See the crate's root for the event loop.
+pub struct Sessions {
+    config: TransportConfig,
+    local: TransportPublicKey,
+    index_key: IndexKey,
+    peers: Vec<Option<Box<Peer>>>,
+    table: SessionTable,
+    by_plain: HashMap<SocketAddr, PeerId>,
+    deadlines: Deadlines,
+    transmits: VecDeque<Transmit>,
+    events: VecDeque<Event>,
+    requests: VecDeque<ToHandshakes>,
+    released: VecDeque<Released>,
+    /// Of all peers, and of what is in `released` and `events`.
+    buffered_bytes: usize,
+    discards: DiscardCounts,
+    opened: u64,
+    sealed: u64,
+    installed: u64,
+}
+
+/// One cheap snapshot of [`Sessions`].
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct SessionStats {
+    /// Sessions in the table, previous and unconfirmed ones included.
+    pub sessions: usize,
+    /// Sessions installed since the start.
+    pub installed: u64,
+    /// Datagrams opened.
+    pub opened: u64,
+    /// Datagrams sealed, keepalives included.
+    pub sealed: u64,
+    /// Bytes that wait for a session.
+    pub buffered_bytes: usize,
+    /// Datagrams discarded, by reason.
+    pub discards: DiscardCounts,
+}
+
+impl Sessions {
+    pub(crate) fn new(config: TransportConfig, local: TransportPublicKey, index_key: IndexKey) -> Self {
+        Self {
+            config,
+            local,
+            index_key,
+            peers: Vec::new(),
+            table: SessionTable::default(),
+            by_plain: HashMap::new(),
+            deadlines: Deadlines::default(),
+            transmits: VecDeque::new(),
+            events: VecDeque::new(),
+            requests: VecDeque::new(),
+            released: VecDeque::new(),
+            buffered_bytes: 0,
+            discards: DiscardCounts::default(),
+            opened: 0,
+            sealed: 0,
+            installed: 0,
+        }
+    }
+
+    /// Adds a peer; a persistent one is dialled at once.
+    ///
+    /// # Errors
+    ///
+    /// [`AddPeerError::TooMany`] past the cap, [`AddPeerError::Duplicate`] if the handle is in use.
+    pub fn add_peer(&mut self, now: Now, peer: PeerId, config: &PeerConfig) -> Result<(), AddPeerError> {
+        if peer.slot() >= self.config.max_peers {
+            return Err(AddPeerError::TooMany);
+        }
+        if self.peers.len() <= peer.slot() {
+            self.peers.resize_with(peer.slot() + 1, || None);
+        }
+        if self.peers[peer.slot()].is_some() {
+            return Err(AddPeerError::Duplicate);
+        }
+        if let Some(address) = config.plain_address {
+            self.by_plain.insert(address, peer);
+        }
+        let state = Peer::new(config);
+        let wants_session = state.wants_session();
+        self.peers[peer.slot()] = Some(Box::new(state));
+        if wants_session {
+            self.connect(now, peer);
+        }
+        Ok(())
+    }
+
+    /// Removes a peer, its sessions and its keys. What was buffered is reported as failed.
+    pub fn remove_peer(&mut self, peer: PeerId) {
+        self.fail_buffered(peer, None);
+        let Some(state) = self.peers.get_mut(peer.slot()).and_then(Option::take) else {
+            return;
+        };
+        let keys = state.keys;
+        for slot in [keys.previous, keys.current, keys.next].into_iter().flatten() {
+            self.table.remove(slot);
+        }
+        if let Some(address) = state.plain_address
+            && self.by_plain.get(&address) == Some(&peer)
+        {
+            self.by_plain.remove(&address);
+        }
+        self.deadlines.remove(peer);
+        if keys.current.is_some() {
+            self.events.push_back(Event::Disconnected { peer });
+        }
+    }
+
+    /// Which lane a datagram to `peer` takes now; the table is `docs/spec/rollout.md#lane`.
+    ///
+    /// Where the answer is not the session although the policy wants one, the peer is dialled.
+    pub fn lane(&mut self, now: Now, peer: PeerId) -> LaneDecision {
+        let Some(state) = self.peers.get_mut(peer.slot()).and_then(Option::as_deref_mut) else {
+            return LaneDecision::Refuse(SendError::UnknownPeer);
+        };
+        let current = state.keys.current.and_then(|slot| self.table.session(slot));
+        let has_session = current.is_some_and(|session| session.can_seal(now.instant));
+        let decision = state.lane_facts(has_session).decide();
+        if state.policy != Policy::Plain && matches!(decision, LaneDecision::Plain(_)) {
+            state.fallbacks += 1;
+            self.connect(now, peer);
+        }
+        decision
+    }
+
+    /// Seals in place and says where it goes. Hot path, after [`Sessions::lane`] said
+    /// [`LaneDecision::Authenticated`].
+    ///
+    /// `datagram` is 16 bytes of headroom, the plaintext with its kind byte, and 16 bytes of tail.
+    ///
+    /// # Errors
+    ///
+    /// [`SendError`]; `datagram` is then unchanged.
+    #[inline]
+    pub fn seal(&mut self, now: Now, peer: PeerId, datagram: &mut [u8]) -> Result<SocketAddr, SendError> {
+        if datagram.len() <= OVERHEAD {
+            return Err(SendError::Empty);
+        }
+        if datagram.len() > self.config.max_datagram {
+            return Err(SendError::TooLarge);
+        }
+        let now = now.instant;
+        let state = self.peers.get_mut(peer.slot()).and_then(Option::as_deref_mut);
+        let state = state.ok_or(SendError::UnknownPeer)?;
+        let slot = state.keys.current.ok_or(SendError::NoSession)?;
+        let session = self.table.session_mut(slot).ok_or(SendError::NoSession)?;
+        if session.is_expired(now) {
+            return Err(SendError::NoSession);
+        }
+        let address = state.address.ok_or(SendError::NoAddress)?;
+        session.sealer.seal(datagram).map_err(|error| match error {
+            SealError::NoRoom => SendError::Empty,
+            _ => SendError::NoSession,
+        })?;
+        self.sealed += 1;
+        let timers = &mut state.timers;
+        timers.last_sent = Some(now);
+        timers.unreplied = None;
+        if timers.unanswered.is_none() {
+            timers.unanswered = Some(now);
+            self.deadlines.arm(peer, now + UNANSWERED_TIMEOUT);
+        }
+        // docs/spec/session.md#rekey
+        let is_old = session.role == Role::Initiator && now.saturating_duration_since(session.created) >= REKEY_AFTER;
+        if is_old || session.sealer.needs_rekey() {
+            self.request_dial(now, peer);
+        }
+        Ok(address)
+    }
+
+    /// Dials in advance. Does nothing for a peer without address or key, or while a session serves.
+    pub fn connect(&mut self, now: Now, peer: PeerId) {
+        let Some(state) = self.peer(peer) else { return };
+        let current = state.keys.current.and_then(|slot| self.table.session(slot));
+        if !current.is_some_and(|session| session.can_seal(now.instant)) {
+            self.request_dial(now.instant, peer);
+        }
+        self.rearm(now.instant, peer);
+    }
+
+    /// Asks the handshake thread for a session, at most every 5 s: it does the retries.
+    fn request_dial(&mut self, now: Instant, peer: PeerId) {
+        let Some(state) = self.peers.get_mut(peer.slot()).and_then(Option::as_deref_mut) else {
+            return;
+        };
+        let (Some(_), Some(to)) = (state.key, state.address) else {
+            return;
+        };
+        let is_recent = |at: Instant| now.saturating_duration_since(at) < REKEY_TIMEOUT;
+        if state.dial_requested.is_some_and(is_recent) {
+            return;
+        }
+        state.dial_requested = Some(now);
+        self.requests.push_back(ToHandshakes(Request::Dial { peer, to }));
+    }
+
+    /// A handshake message, keepalive or response that has to leave.
+    pub fn poll_transmit(&mut self) -> Option<Transmit> {
+        self.transmits.pop_front()
+    }
+
+    /// For the handshake thread. Poll only while its queue has room: a message must not be dropped.
+    pub fn poll_message(&mut self) -> Option<ToHandshakes> {
+        self.requests.pop_front()
+    }
+
+    /// What the embedder should know.
+    pub fn poll_event(&mut self) -> Option<Event> {
+        let event = self.events.pop_front()?;
+        if let Event::SendFailed { plaintext, .. } = &event {
+            self.buffered_bytes -= plaintext.len();
+        }
+        Some(event)
+    }
+
+    /// When [`Sessions::handle_timeout`] wants to be called next.
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        self.deadlines.next()
+    }
+
+    /// The key of the check bits in this node's receiver indices, for a socket filter.
+    pub fn index_key(&self) -> IndexKey {
+        self.index_key
+    }
+
+    /// Whether a session with `peer` can seal at `now`.
+    pub fn is_connected(&self, now: Now, peer: PeerId) -> bool {
+        let slot = self.peer(peer).and_then(|state| state.keys.current);
+        let session = slot.and_then(|slot| self.table.session(slot));
+        session.is_some_and(|session| session.can_seal(now.instant))
+    }
+
+    /// Where `peer` is on the authenticated lane, as far as is known.
+    pub fn address(&self, peer: PeerId) -> Option<SocketAddr> {
+        self.peer(peer)?.address
+    }
+
+    /// Datagrams that [`Sessions::lane`] sent plain although the peer's policy prefers a session.
+    pub fn fallbacks(&self, peer: PeerId) -> u64 {
+        self.peer(peer).map_or(0, |state| state.fallbacks)
+    }
+
+    /// One snapshot. Copies a short list; fine once a second.
+    pub fn stats(&self) -> SessionStats {
+        SessionStats {
+            sessions: self.table.len(),
+            installed: self.installed,
+            opened: self.opened,
+            sealed: self.sealed,
+            buffered_bytes: self.buffered_bytes,
+            discards: self.discards.clone(),
+        }
+    }
+
+    fn peer(&self, peer: PeerId) -> Option<&Peer> {
+        self.peers.get(peer.slot())?.as_deref()
+    }
+
+    fn peer_mut(&mut self, peer: PeerId) -> Option<&mut Peer> {
+        self.peers.get_mut(peer.slot())?.as_deref_mut()
+    }
+}

@@ -1,0 +1,4 @@
+//! Endpoints against each other in virtual time.
+
+mod network;
+mod session;

@@ -1,0 +1,257 @@
+//! Life of a session: connect, data, rekey, expiry, reset, crossing dials.
+
+use crate::network::{Network, address, message, ms, secs};
+use falconet_crypto::Suite;
+use falconet_transport::{Discard, Event, Lane, PeerId, Policy};
+use rand_core::Rng;
+
+fn require(_: usize, _: usize, peer: falconet_transport::PeerConfig) -> falconet_transport::PeerConfig {
+    peer.with_policy(Policy::Require)
+}
+
+#[test]
+fn connects_and_carries_data_both_ways() {
+    let mut network = Network::new(2, require);
+    network.send(0, 1, &message(1)).unwrap();
+    network.run_for(ms(100));
+    network.send(1, 0, &message(2)).unwrap();
+    network.run_for(ms(100));
+    assert_eq!(network.nodes[1].received, [(Some(PeerId(0)), Lane::Authenticated, message(1).to_vec())]);
+    assert_eq!(network.nodes[0].received, [(Some(PeerId(1)), Lane::Authenticated, message(2).to_vec())]);
+    let suite = Suite::ChaCha20Poly1305;
+    assert_eq!(network.nodes[0].events, [Event::Connected { peer: PeerId(1), suite }]);
+    assert_eq!(network.nodes[1].events, [Event::Connected { peer: PeerId(0), suite }]);
+}
+
+#[test]
+fn suite_1_if_both_list_it() {
+    let mut network = Network::new(2, |_, _, peer| peer.with_suites(vec![Suite::Aes256Gcm]));
+    network.connect(0, 1);
+    network.run_for(ms(100));
+    let suite = Suite::Aes256Gcm;
+    assert_eq!(network.nodes[0].events, [Event::Connected { peer: PeerId(1), suite }]);
+}
+
+#[test]
+fn suite_1_falls_back_after_three_tries() {
+    let mut network = Network::new(2, |i, _, peer| match i {
+        0 => peer.with_suites(vec![Suite::Aes256Gcm]),
+        _ => peer,
+    });
+    network.connect(0, 1);
+    network.run_for(secs(4));
+    let suite = Suite::ChaCha20Poly1305;
+    assert_eq!(network.nodes[0].events, [Event::Connected { peer: PeerId(1), suite }]);
+    assert_eq!(network.nodes[0].endpoint.handshakes().stats().suite_fallbacks, 1);
+    assert_eq!(network.nodes[1].discards, [Discard::SuiteRefused; 3]);
+}
+
+#[test]
+fn buffered_sends_leave_in_order_with_the_first_session() {
+    let mut network = Network::new(2, require);
+    network.link.loss = 100;
+    for n in 0..100 {
+        network.send(0, 1, &message(n)).unwrap();
+    }
+    network.run_for(secs(20));
+    network.link.loss = 0;
+    network.run_for(secs(7));
+    let received: Vec<_> = network.nodes[1].received.iter().map(|r| r.2.clone()).collect();
+    let sent: Vec<_> = (0..100).map(|n| message(n).to_vec()).collect();
+    assert_eq!(received, sent);
+}
+
+#[test]
+fn buffered_sends_fail_after_90_seconds_and_not_before() {
+    let mut network = Network::new(2, require);
+    network.link.loss = 100;
+    network.send(0, 1, &message(7)).unwrap();
+    network.run_for(secs(89));
+    assert_eq!(network.nodes[0].events, []);
+    network.run_for(secs(2));
+    let plaintext = message(7);
+    assert_eq!(network.nodes[0].events, [Event::SendFailed { peer: PeerId(1), tag: 0, plaintext }]);
+    let sent = network.nodes[0].endpoint.handshakes().stats().initiations_sent;
+    network.run_for(secs(600));
+    assert_eq!(network.nodes[0].endpoint.handshakes().stats().initiations_sent, sent);
+    assert_eq!(network.nodes[0].endpoint.poll_timeout(), None);
+}
+
+#[test]
+fn data_right_behind_the_response_is_never_lost() {
+    // Everything between the two is delivered in one batch, in every order.
+    for reversed in [false, true] {
+        let mut network = Network::new(2, require);
+        for n in 0..10 {
+            network.send(0, 1, &message(n)).unwrap();
+        }
+        // The initiation arrives, then the response: ten data messages are released behind it.
+        for _ in 0..2 {
+            for flight in network.intercept() {
+                network.deliver(flight);
+            }
+            network.collect();
+        }
+        // The responder has something to say at once, and it may not overtake the confirmation.
+        network.send(1, 0, &message(99)).unwrap();
+        let mut flights = network.intercept();
+        assert_eq!(flights.len(), 10, "the responder waits for the confirmation");
+        if reversed {
+            flights.reverse();
+        }
+        for flight in flights {
+            network.deliver(flight);
+        }
+        network.collect();
+        network.run_for(ms(50));
+        assert_eq!(network.nodes[1].received.len(), 10);
+        assert_eq!(network.nodes[0].received.len(), 1);
+    }
+}
+
+#[test]
+fn rekeys_under_traffic_lose_nothing() {
+    let mut network = Network::new(2, require);
+    network.link.jitter = ms(200);
+    let mut sent = 0;
+    // 10,000 datagrams over ten and a half rekeys, both ways, reordered by up to 200 ms.
+    for n in 0..10_000 {
+        let (from, to) = if n % 2 == 0 { (0, 1) } else { (1, 0) };
+        network.send(from, to, &message(n)).unwrap();
+        sent += 1;
+        network.run_for(ms(127));
+    }
+    network.run_for(secs(1));
+    let mut numbers: Vec<_> = network.nodes.iter().flat_map(|node| node.received.iter().map(|r| r.2.clone())).collect();
+    numbers.sort();
+    let mut expected: Vec<_> = (0..sent).map(|n| message(n).to_vec()).collect();
+    expected.sort();
+    assert_eq!(numbers, expected);
+    for node in &network.nodes {
+        let (handshakes, sessions) = node.endpoint.stats();
+        assert!(handshakes.dialled + handshakes.accepted >= 10, "{handshakes:?}");
+        assert!(sessions.sessions <= 3);
+        assert_eq!(node.events.len(), 1, "connected once and for all: {:?}", node.events);
+    }
+}
+
+#[test]
+fn an_idle_session_expires_and_its_keys_go() {
+    let mut network = Network::new(2, require);
+    network.send(0, 1, &message(1)).unwrap();
+    network.run_for(secs(179));
+    assert!(network.is_connected(0, 1));
+    network.run_for(secs(2));
+    for node in &network.nodes {
+        assert_eq!(node.endpoint.stats().1.sessions, 0);
+        assert!(matches!(node.events.last(), Some(Event::Disconnected { .. })));
+        assert_eq!(node.endpoint.poll_timeout(), None);
+    }
+}
+
+#[test]
+fn a_persistent_peer_is_kept_without_traffic() {
+    let mut network = Network::new(2, |_, _, peer| peer.with_persistent(true));
+    network.run_for(ms(200));
+    for _ in 0..1000 {
+        assert!(network.is_connected(0, 1) && network.is_connected(1, 0));
+        network.run_for(secs(1));
+    }
+    let handshakes = network.nodes[0].endpoint.handshakes().stats();
+    assert!(handshakes.initiations_sent < 20, "{handshakes:?}");
+}
+
+#[test]
+fn a_persistent_peer_is_dialled_for_ever() {
+    let mut network = Network::new(2, |_, _, peer| peer.with_persistent(true));
+    network.link.loss = 100;
+    network.run_for(secs(3600));
+    network.link.loss = 0;
+    assert!(network.run_until(secs(7), |n| n.is_connected(0, 1) && n.is_connected(1, 0)).is_some());
+}
+
+#[test]
+fn the_reset_of_one_side_heals() {
+    for side in [0, 1] {
+        let mut network = Network::new(2, require);
+        network.send(0, 1, &message(0)).unwrap();
+        network.run_for(secs(5));
+        network.reset(side);
+        let mut n = 1;
+        let healed = loop {
+            let _ = network.send(0, 1, &message(n));
+            let _ = network.send(1, 0, &message(n + 1));
+            n += 2;
+            network.run_for(ms(500));
+            let last = |node: usize| network.nodes[node].received.last().map(|r| r.2.clone());
+            if last(1) == Some(message(n - 2).to_vec()) && last(0) == Some(message(n - 1).to_vec()) {
+                break n;
+            }
+            assert!(n < 100, "still broken after 25 s");
+        };
+        assert!(healed >= 3);
+    }
+}
+
+#[test]
+fn simultaneous_dials_agree_on_the_smaller_keys_session() {
+    for jitter in [0, 30, 300] {
+        for seed in 0..20 {
+            let mut network = Network::new(2, require);
+            network.link.jitter = ms(jitter);
+            network.rng = rand_core::SeedableRng::seed_from_u64(seed);
+            network.connect(0, 1);
+            network.connect(1, 0);
+            network.run_for(secs(3));
+            assert!(network.is_connected(0, 1) && network.is_connected(1, 0));
+            // From now on both send on one session: it has the other's sends in its counters.
+            for n in 0..20 {
+                network.send(0, 1, &message(n)).unwrap();
+                network.send(1, 0, &message(100 + n)).unwrap();
+                network.run_for(ms(20));
+            }
+            network.run_for(secs(1));
+            assert_eq!((network.nodes[0].received.len(), network.nodes[1].received.len()), (20, 20));
+        }
+    }
+}
+
+#[test]
+fn replayed_initiations_are_refused_also_after_the_session() {
+    let mut network = Network::new(2, require);
+    network.tap = Some(Vec::new());
+    network.send(0, 1, &message(1)).unwrap();
+    network.run_for(ms(100));
+    let initiation = network.tap.as_ref().unwrap()[0].datagram.clone();
+    for wait in [secs(1), secs(400)] {
+        network.run_for(wait);
+        let now = network.now;
+        let from = address(5);
+        let result = network.nodes[1].endpoint.handle_datagram(now, from, Lane::Authenticated, &mut initiation.clone());
+        assert_eq!(result, Err(Discard::ReplayedInitiation));
+        assert!(network.nodes[1].endpoint.poll_transmit().is_none());
+    }
+    // Removing the peer and adding it again forgets nothing.
+    let config = falconet_transport::PeerConfig::new(crate::network::secret(0).public());
+    let (now, endpoint) = (network.now, &mut network.nodes[1].endpoint);
+    endpoint.remove_peer(PeerId(0));
+    endpoint.add_peer(now, PeerId(0), &config).unwrap();
+    let result = endpoint.handle_datagram(now, address(5), Lane::Authenticated, &mut initiation.clone());
+    assert_eq!(result, Err(Discard::ReplayedInitiation));
+}
+
+#[test]
+fn connects_at_every_round_trip_with_30_percent_loss() {
+    for round_trip in [20, 360, 900] {
+        for seed in 0..50 {
+            let mut network = Network::new(2, require);
+            network.link.delay = ms(round_trip / 2);
+            network.link.loss = 30;
+            network.rng = rand_core::SeedableRng::seed_from_u64(seed);
+            network.rng.next_u32();
+            network.connect(0, 1);
+            let took = network.run_until(secs(90), |n| n.is_connected(0, 1));
+            assert!(took.is_some(), "round trip {round_trip} ms, seed {seed}");
+        }
+    }
+}
