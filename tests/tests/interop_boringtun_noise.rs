@@ -1,6 +1,8 @@
 //! Handshakes and data against boringtun's `Tunn`, in both roles: proof that suite 0 is WireGuard's
 //! protocol byte for byte.
 
+#![allow(clippy::unwrap_used)] // Helpers of tests, where a panic is the report.
+
 use boringtun::noise::rate_limiter::RateLimiter;
 use boringtun::noise::{Tunn, TunnResult};
 use boringtun::x25519;

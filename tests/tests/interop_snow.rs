@@ -4,6 +4,8 @@
 //! Noise message with the timestamp as its payload, then mac1 and mac2; message 2 likewise from byte 12
 //! with an empty payload. The preshared key sits in snow's slot 2.
 
+#![allow(clippy::unwrap_used)] // Helpers of tests, where a panic is the report.
+
 use falconet_auth_framing::{HEADER_LEN, Header, OVERHEAD, Opener, Sealer};
 use falconet_crypto::{SecretBytes, Suite, Tai64N, TransportSecret};
 use falconet_handshake::{LocalStatic, Message, PeerStatic, PendingInitiation, SessionIndex, SessionKeys};

@@ -76,6 +76,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod admission;
 mod cookie;
 mod discard;
 mod initiator;
@@ -89,6 +90,7 @@ mod session;
 #[cfg(test)]
 mod tests;
 
+pub use admission::{Admission, AdmissionOptions, Class, Decision, Evidence, OptionsError, Refusal};
 pub use cookie::{COOKIE_LIFETIME, Cookie, CookieJar};
 pub use discard::{Discard, HandshakeError};
 pub use falconet_crypto::SessionIndex;
