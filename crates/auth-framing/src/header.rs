@@ -7,6 +7,7 @@ pub const HEADER_LEN: usize = 16;
 /// Bytes after the plaintext.
 pub const TAG_LEN: usize = falconet_crypto::TAG_LEN;
 /// What the frame adds to a plaintext: header and tag. No padding is added.
+/// `docs/spec/framing.md#overhead`.
 pub const OVERHEAD: usize = HEADER_LEN + TAG_LEN;
 /// First byte of a data message.
 pub const MESSAGE_TYPE_DATA: u8 = 4;

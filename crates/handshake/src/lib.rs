@@ -1,8 +1,8 @@
 //! WireGuard's handshake, Noise `IKpsk2`, as pure functions over consuming types.
 //!
-//! Nothing here holds a socket, a clock, a lock or a source of randomness, and nothing allocates:
-//! messages are fixed arrays, and every random byte comes from the generator the caller passes. The
-//! rules are numbered in `docs/spec/handshake.md`.
+//! Nothing here holds a socket, a clock, a lock or a source of randomness. No message makes anything
+//! allocate: messages are fixed arrays, tables have their size from the start, and every random byte
+//! comes from the generator the caller passes. The rules are in `docs/spec/handshake.md`.
 //!
 //! A received message walks through types, and each step is only reachable through the one before:
 //!
@@ -31,6 +31,7 @@
 //!   `IKpsk2`; for suite 0 these are WireGuard's, whose handshake is formally verified;
 //! - silence: nothing is answered without a valid mac1, which takes knowing our public key;
 //! - cookies, so that under load a source must prove that it receives at its address and port;
+//! - [`Admission`]: budgets by class and source that are spent before any key is used;
 //! - zeroized chaining keys, ephemerals and session keys.
 //!
 //! # Not provided
