@@ -105,6 +105,7 @@ mod handshakes;
 mod index;
 mod message;
 mod peer;
+mod record;
 mod rollout;
 mod sessions;
 pub mod timing;
@@ -116,6 +117,7 @@ pub use handshakes::{HandshakeStats, Handshakes};
 pub use index::IndexKey;
 pub use message::{Content, Event, LaneDecision, Received, Released, ToHandshakes, ToSessions, Transmit};
 pub use peer::{AddPeerError, Lane, PeerConfig, PeerId, Policy};
+pub use record::{Capabilities, LaneAddresses, MAX_RECORD_LEN, PeerRecord, RecordContent, RecordError, UnverifiedRecord};
 pub use sessions::{SendError, SessionStats, Sessions};
 
 use falconet_crypto::{Now, TransportSecret};
@@ -144,10 +146,4 @@ pub fn split(config: TransportConfig, secret: TransportSecret, now: Now, seed: [
     let index_key = IndexKey::generate(&mut rng);
     let sessions = Sessions::new(config.clone(), *local.public(), index_key);
     (Handshakes::new(config, local, now, index_key, rng), sessions)
-}
-
-/// Placeholder until the record lands.
-#[derive(Debug)]
-pub struct PeerRecord {
-    _private: (),
 }

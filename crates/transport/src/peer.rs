@@ -42,7 +42,7 @@ pub enum Policy {
 }
 
 /// What the embedder knows of a peer. Start from [`PeerConfig::default`] and the `with_*` setters, or
-/// from a verified record ([`crate::PeerRecord`]).
+/// from a verified record ([`crate::PeerRecord::peer_config`]).
 #[derive(Clone, Debug, Default)]
 pub struct PeerConfig {
     /// Its Noise static key; `None` for a peer that only speaks plain.

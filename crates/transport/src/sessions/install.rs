@@ -93,8 +93,10 @@ impl Sessions {
             return;
         };
         let loses = current.filter(|current| !current.is_expired(now)).is_some_and(|current| {
-            let ours_wins = current.crossed(session) && Some(local) < key;
-            ours_wins || current.created > session.created
+            match current.crossed(session) {
+                true => Some(local) < key,
+                false => current.created > session.created,
+            }
         });
         if loses {
             if let Some(dropped) = state.keys.previous.replace(slot) {

@@ -116,7 +116,7 @@ impl Peer {
         }
         due.dial |= match current {
             Some(session) => self.renewal(session).is_some_and(|at| at <= now),
-            None => self.wants_session() || !self.buffered.is_empty(),
+            None => self.wants_session(),
         };
         due.keepalive = current.is_some()
             && (has_passed(self.timers.unreplied, KEEPALIVE_TIMEOUT, now)
@@ -132,7 +132,7 @@ impl Peer {
             .into_iter()
             .filter_map(|slot| Some(table.session(slot?)?.created + REJECT_AFTER));
         let current = keys.current.and_then(|slot| table.session(slot));
-        let idle = (current.is_none() && (self.wants_session() || !self.buffered.is_empty()))
+        let idle = (current.is_none() && self.wants_session())
             .then(|| self.dial_requested.map(|at| at + REKEY_TIMEOUT))
             .flatten();
         let keepalive = self.keepalive.filter(|_| current.is_some());

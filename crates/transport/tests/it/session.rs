@@ -95,7 +95,8 @@ fn data_right_behind_the_response_is_never_lost() {
         // The responder has something to say at once, and it may not overtake the confirmation.
         network.send(1, 0, &message(99)).unwrap();
         let mut flights = network.intercept();
-        assert_eq!(flights.len(), 10, "the responder waits for the confirmation");
+        let is_data = |flight: &crate::network::Flight| flight.datagram[0] == 4;
+        assert!(flights.iter().all(|flight| !is_data(flight) || flight.to == address(1)));
         if reversed {
             flights.reverse();
         }
@@ -211,7 +212,8 @@ fn simultaneous_dials_agree_on_the_smaller_keys_session() {
                 network.run_for(ms(20));
             }
             network.run_for(secs(1));
-            assert_eq!((network.nodes[0].received.len(), network.nodes[1].received.len()), (20, 20));
+            let received = (network.nodes[0].received.len(), network.nodes[1].received.len());
+            assert_eq!(received, (20, 20), "jitter {jitter}, seed {seed}");
         }
     }
 }
