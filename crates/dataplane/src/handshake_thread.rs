@@ -8,7 +8,6 @@ use crossbeam_channel::{Receiver, Select, Sender, TryRecvError, TrySendError, bo
 use falconet_transport::{Handshakes, Lane, PeerConfig, PeerId, ToHandshakes, ToSessions, Transmit};
 
 use crate::clock::read_clock;
-use crate::judge::label_of;
 use crate::socket::canonical;
 use crate::stats::{Counters, DropReason, Published};
 use crate::wake::Wake;
@@ -169,7 +168,7 @@ impl HandshakeThread {
         for datagram in self.queues.datagrams.try_iter().take(DATAGRAMS_A_TURN) {
             let bytes = &datagram.bytes[..datagram.length];
             if let Err(reason) = self.handshakes.handle_datagram(now, datagram.from, bytes) {
-                self.counters.note_discarded(label_of(reason), 1);
+                self.counters.note_discarded(reason.label(), 1);
             }
         }
         if self.handshakes.poll_timeout().is_some_and(|at| at <= now.instant) {

@@ -29,9 +29,10 @@ pub(crate) fn judge_authenticated(
                     Content::Chunk => Judged::Chunk(Some(received.peer), place),
                     Content::Message => Judged::Message(Some(received.peer), place),
                     Content::None => Judged::Done,
+                    _ => Judged::Discarded("unknown_kind"),
                 }
             }
-            Err(reason) => Judged::Discarded(label_of(reason)),
+            Err(reason) => Judged::Discarded(reason.label()),
         },
         Some(1..=3) => match handshakes.forward(from, datagram) {
             Ok(()) => Judged::Done,
@@ -59,11 +60,6 @@ pub(crate) fn judge_plain(
     match sessions.admit_plain(now, from, datagram) {
         Ok(peer) if is_chunk => Judged::Chunk(peer, place),
         Ok(peer) => Judged::Message(peer, place),
-        Err(reason) => Judged::Discarded(label_of(reason)),
+        Err(reason) => Judged::Discarded(reason.label()),
     }
-}
-
-/// The metric label of a discard.
-pub(crate) fn label_of(_reason: falconet_transport::Discard) -> &'static str {
-    "transport"
 }
