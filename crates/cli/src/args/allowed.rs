@@ -1,0 +1,46 @@
+//! What each flag allows: bounds for the parsers, and words for people.
+
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+/// Nodes of a cluster: one leader and at least one receiver.
+pub(super) const NODES: RangeInclusive<usize> = 2..=100;
+/// Bytes of a payload; the upper end is the protocol's.
+pub(super) const SIZE: RangeInclusive<usize> = crate::cluster::PAYLOAD_BYTES;
+/// Broadcasts of a run.
+pub(super) const ROUNDS: RangeInclusive<u64> = 1..=1_000_000;
+/// From one broadcast to the next.
+pub(super) const INTERVAL: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_secs(3_600);
+/// Buckets; a run further demands no more than it has nodes.
+pub(super) const BUCKETS: RangeInclusive<usize> = 1..=100;
+/// Milliseconds between neighbouring buckets.
+pub(super) const BUCKET_MS: RangeInclusive<u64> = 0..=1_000;
+/// Share of lost datagrams.
+pub(super) const LOSS: RangeInclusive<f64> = 0.0..=0.5;
+/// Bits per second of a paced node.
+pub(super) const RATE: RangeInclusive<u64> = 1_000_000..=400_000_000_000;
+
+/// Longest emulated one-way delay between two nodes: with more, a handshake's answer would come after its
+/// first retry at 5 seconds.
+pub(crate) const MAX_ONE_WAY_DELAY: Duration = Duration::from_secs(2);
+
+/// What the flag `--{flag}` allows, or `None` if it takes no value.
+pub(super) fn of(flag: &str) -> Option<&'static str> {
+    Some(match flag {
+        "nodes" => "a whole number from 2 to 100",
+        "payload" => "a readable regular file of 1 byte to 3 MiB",
+        "size" => "1 byte to 3MiB, as 2MB, 64KiB or 2000000",
+        "rounds" => "a whole number from 1 to 1000000",
+        "interval" => "1ms to 1h, as 500ms, 1s or 2m",
+        "lanes" => "auth, plain, both or mixed",
+        "suite" => "chacha or aes",
+        "bucket-ms" => "a whole number of milliseconds from 0 to 1000",
+        "buckets" => "a whole number from 1 to 100, at most --nodes",
+        "loss" => "a share from 0 to 0.5, as 0.1",
+        "rate" => "1Mbps to 400Gbps, as 1Gbps or 250Mbps, or unlimited",
+        "seed" => "a whole number from 0 to 18446744073709551615",
+        "json" => "a path that can be written",
+        "identity" | "transport" => "a path at which no file exists yet",
+        _ => return None,
+    })
+}
