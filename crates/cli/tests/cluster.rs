@@ -63,7 +63,9 @@ fn one_byte_arrives_in_every_mode() {
 #[test]
 fn a_file_of_many_symbols_arrives_in_every_mode() {
     let folder = tempfile::tempdir().unwrap();
-    let content: Vec<u8> = (0..100_000_u32).flat_map(|n| (n * n).to_le_bytes()).collect();
+    let content: Vec<u8> = (0..100_000_u32)
+        .flat_map(|n| n.wrapping_mul(n).to_le_bytes())
+        .collect();
     let payload = file(folder.path(), &content);
     for (mode, lanes) in [("both", &["auth", "plain"][..]), ("mixed", &["mixed"])] {
         let report = intact(
@@ -73,6 +75,17 @@ fn a_file_of_many_symbols_arrives_in_every_mode() {
         );
         assert_eq!(report["config"]["payload_bytes"], 400_000);
     }
+}
+
+#[test]
+fn the_largest_file_arrives() {
+    let folder = tempfile::tempdir().unwrap();
+    let payload = file(folder.path(), &vec![0xa5; 3 * 1024 * 1024]);
+    intact(
+        &["--payload", &payload, "--rounds", "1", "--lanes", "mixed"],
+        &["mixed"],
+        2,
+    );
 }
 
 #[test]

@@ -41,29 +41,32 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Broadcast a payload through a cluster of nodes on loopback, and measure it.
     ///
-    /// Starts the nodes in this process, each with its own keys, sockets and threads, establishes sessions by
-    /// handshake over the sockets, lets node 0 broadcast a payload each round, and checks the SHA-256 of what
-    /// every other node received. Exits with 1 if any payload was lost or arrived altered.
-    #[command(after_help = CLUSTER_EXAMPLES)]
+    /// Starts the nodes in this process, each with its own keys, sockets and threads, establishes
+    /// sessions by handshake over the sockets, lets node 0 broadcast a payload each round, and checks
+    /// the SHA-256 of what every other node received. Exits with 1 if any payload was lost or arrived
+    /// altered.
+    #[command(after_help = CLUSTER_EXAMPLES, verbatim_doc_comment)]
     Cluster(ClusterArgs),
     /// Make key files: an identity, a transport key, or both.
     ///
-    /// Files are written with mode 0600 and never overwritten. The public key of each is printed, in a text
-    /// form that carries a checksum. Without flags, identity.key and transport.key are made in the current
-    /// directory; with --identity or --transport only what is named.
-    #[command(after_help = KEYGEN_EXAMPLES)]
+    /// Files are written with mode 0600 and never overwritten. The public key of each is printed, in a
+    /// text form that carries a checksum. Without flags, identity.key and transport.key are made in the
+    /// current directory; with --identity or --transport only what is named.
+    #[command(after_help = KEYGEN_EXAMPLES, verbatim_doc_comment)]
     Keygen(KeygenArgs),
 }
 
 const CLUSTER_EXAMPLES: &str = "\
 Examples:
-  falconet cluster                                         10 nodes, 2 MB, both lanes
-  falconet cluster --nodes 4 --payload photo.jpg           a real file
-  falconet cluster --bucket-ms 20 --buckets 10 --rate 1Gbps   wide-area delays, paced
-  falconet cluster --lanes mixed --loss 0.1 --json out.json   half the nodes speak only plain, 10 % loss
+  falconet cluster                                           10 nodes, 2 MB, both lanes
+  falconet cluster --nodes 4 --payload photo.jpg             a real file
+  falconet cluster --bucket-ms 20 --buckets 10 --rate 1Gbps  wide-area delays, paced
+  falconet cluster --lanes mixed --loss 0.1 --json out.json  a network in migration, 10 % loss
 
-Latency counts from before the leader encodes to delivery at a receiver. Percentiles are nearest-rank: the
-smallest measured value that at least that share of the values does not exceed.";
+Latency counts from before the leader encodes to delivery at a receiver. Percentiles are nearest-rank:
+the smallest measured value that at least that share of the values does not exceed. Datagrams, bytes and
+overhead are those of the leader; overhead is all of a datagram but its symbol: chunk header, signature,
+Merkle proof and, on the authenticated lane, the 32 bytes that authenticate it.";
 
 const KEYGEN_EXAMPLES: &str = "\
 Examples:
@@ -124,9 +127,9 @@ pub(crate) struct KeygenArgs {
     /// Make a transport key (X25519: establishes sessions) in this file.
     #[arg(long, value_name = "FILE")]
     pub(crate) transport: Option<PathBuf>,
-    /// Mark the transport key as disposable: only sessions of such keys may ever be logged for a
-    /// packet analyser, so never use one in production.
-    #[arg(long)]
+    /// Mark the transport key as disposable: one whose sessions may be revealed to a packet analyser.
+    /// Never use it in production.
+    #[arg(long, verbatim_doc_comment)]
     pub(crate) disposable: bool,
 }
 
