@@ -6,6 +6,7 @@
 //!                      \- nodes: start, introduce, connect, stop
 //! ```
 
+mod greeting;
 mod json_file;
 mod nodes;
 mod payload;

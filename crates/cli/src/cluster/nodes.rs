@@ -11,6 +11,7 @@ use falconet::{
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
+use super::greeting::greet;
 use super::plan::{Lane, NodeNumber, Plan, Speaks};
 use super::progress::list;
 use super::settings::Settings;
@@ -34,6 +35,8 @@ pub(crate) struct Arrival {
 /// A running cluster.
 pub(crate) struct Cluster {
     nodes: Vec<Node>,
+    lane: Lane,
+    longest_delay: Duration,
     arrivals: mpsc::UnboundedReceiver<Arrival>,
 }
 
@@ -80,34 +83,54 @@ impl Cluster {
         addresses.set(book(&nodes)).ok();
         introduce(&nodes, plan, lane, settings.suite)?;
         let arrivals = collect(&nodes);
-        Ok(Self { nodes, arrivals })
+        Ok(Self {
+            nodes,
+            lane,
+            longest_delay: plan.longest_delay(),
+            arrivals,
+        })
     }
 
-    /// Waits until each pair that speaks the authenticated lane has a session; gives the number of pairs.
+    /// Waits until each pair that speaks the authenticated lane has a session, and all others have heard from
+    /// each other; gives the number of sessions.
     ///
     /// # Errors
     /// Exit code 1 and the nodes concerned if that takes more than 30 seconds.
     pub(crate) async fn connect(&self) -> Result<usize, Failure> {
-        let numbers: HashMap<_, _> = self
-            .nodes
+        let limit = Instant::now() + CONNECT_LIMIT;
+        let mut missing = Vec::new();
+        // Sessions are made meanwhile, whichever node is asked first.
+        for node in &self.nodes {
+            let within = limit.saturating_duration_since(Instant::now());
+            missing.push(node.wait_connected(within).await.err().unwrap_or_default());
+        }
+        self.require_none("no session", &missing)?;
+        if self.lane != Lane::Auth {
+            let unheard = greet(&self.nodes, self.longest_delay, limit).await;
+            self.require_none("no datagram", &unheard)?;
+        }
+        let ends: usize = self.stats().iter().map(|stats| stats.connected_peers).sum();
+        Ok(ends / 2)
+    }
+
+    /// `missing`: by node, the peers that it lacks.
+    fn require_none(&self, what: &str, missing: &[Vec<IdentityKey>]) -> Result<(), Failure> {
+        let number = |identity: &IdentityKey| self.nodes.iter().position(|node| node.identity() == *identity);
+        let lacking: Vec<_> = missing
             .iter()
             .enumerate()
-            .map(|(number, node)| (node.identity(), NodeNumber(number)))
+            .filter(|(_, peers)| !peers.is_empty())
+            .map(|(node, peers)| {
+                let mut peers: Vec<_> = peers.iter().filter_map(number).map(NodeNumber).collect();
+                peers.sort_unstable();
+                (NodeNumber(node), peers)
+            })
             .collect();
-        let mut missing = Vec::new();
-        let limit = Instant::now() + CONNECT_LIMIT;
-        // Sessions are made meanwhile, whichever node is asked first.
-        for (number, node) in self.nodes.iter().enumerate() {
-            let within = limit.saturating_duration_since(Instant::now());
-            if let Err(peers) = node.wait_connected(within).await {
-                missing.push((NodeNumber(number), named(&peers, &numbers)));
-            }
+        if lacking.is_empty() {
+            Ok(())
+        } else {
+            Err(not_connected(what, &lacking))
         }
-        if missing.is_empty() {
-            let ends: usize = self.stats().iter().map(|stats| stats.connected_peers).sum();
-            return Ok(ends / 2);
-        }
-        Err(not_connected(&missing))
     }
 
     /// The node that broadcasts.
@@ -251,17 +274,7 @@ fn collect(nodes: &[Node]) -> mpsc::UnboundedReceiver<Arrival> {
     arrivals
 }
 
-fn named(peers: &[IdentityKey], numbers: &HashMap<IdentityKey, NodeNumber>) -> Vec<NodeNumber> {
-    let mut named: Vec<_> = peers
-        .iter()
-        .filter_map(|peer| numbers.get(peer))
-        .copied()
-        .collect();
-    named.sort_unstable();
-    named
-}
-
-fn not_connected(missing: &[(NodeNumber, Vec<NodeNumber>)]) -> Failure {
+fn not_connected(what: &str, missing: &[(NodeNumber, Vec<NodeNumber>)]) -> Failure {
     let mut parts: Vec<_> = missing
         .iter()
         .take(NAMED)
@@ -271,7 +284,7 @@ fn not_connected(missing: &[(NodeNumber, Vec<NodeNumber>)]) -> Failure {
         parts.push(format!("and {} more nodes", missing.len() - NAMED));
     }
     let limit = CONNECT_LIMIT.as_secs();
-    Failure::run(format!("no session after {limit} s: {}", parts.join("; ")))
+    Failure::run(format!("{what} after {limit} s: {}", parts.join("; ")))
 }
 
 fn rate(limit: RateLimit) -> Rate {
