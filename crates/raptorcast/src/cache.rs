@@ -251,6 +251,3 @@ impl Cache {
         self.receiving_ids().filter(|(_, id)| id.author == author).count()
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -292,3 +292,5 @@ fn claimed_geometry(header: &Header) -> Geometry {
         header_len: header.encoded_len() as u8,
     }
 }
+#[cfg(test)]
+mod tests;

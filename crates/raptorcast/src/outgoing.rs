@@ -212,6 +212,3 @@ impl Emission {
         None
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -205,7 +205,9 @@ fn source_symbols_leave_first_in_runs_by_turns() {
     let mut cluster = Cluster::with_config(&[1; 5], |config| config.with_run_length(3));
     let now = cluster.now;
     let engine = &mut cluster.engines[0];
-    let report = engine.broadcast(now, EPOCH, Round::from(1), payload(100_000, 8)).unwrap();
+    let report = engine
+        .broadcast(now, EPOCH, Round::from(1), payload(100_000, 8))
+        .unwrap();
     let mut hops = Vec::new();
     let mut indices = Vec::new();
     while let Some(transmit) = engine.poll_transmit() {
