@@ -1,5 +1,7 @@
 //! Small clusters over real sockets, through the binary that people run.
 
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
 use std::path::Path;
 use std::process::{Command, Output};
 

@@ -1,5 +1,7 @@
 //! Key files: made once, for the owner's eyes only.
 
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
 use std::path::Path;
 use std::process::{Command, Output};
 

@@ -1,5 +1,7 @@
 //! Wrong use ends with exit code 2 and one line that names the flag, the value and what is allowed.
 
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
 use std::process::{Command, Output};
 
 fn falconet(arguments: &[&str]) -> Output {
