@@ -8,6 +8,8 @@ use falconet_crypto::Now;
 pub(crate) fn read_clock() -> Now {
     Now {
         instant: Instant::now(),
-        unix: SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO),
+        unix: SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or(Duration::ZERO),
     }
 }

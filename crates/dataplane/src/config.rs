@@ -189,7 +189,10 @@ impl DataplaneConfig {
         if self.listen.is_none() && self.listen_plain.is_none() {
             return wrong("listen", "an address for at least one lane");
         }
-        if self.listen.is_some_and(|a| a.port() != 0 && Some(a) == self.listen_plain) {
+        if self
+            .listen
+            .is_some_and(|a| a.port() != 0 && Some(a) == self.listen_plain)
+        {
             return wrong("listen_plain", "an address other than the authenticated lane's");
         }
         if let Rate::BitsPerSecond(bits) = self.rate
@@ -259,8 +262,17 @@ mod tests {
             assert_eq!(wrong_field(&good().with_link_emulation(Some(link))), "loss");
         }
         assert_eq!(wrong_field(&good().with_mtu(1279)), "mtu");
-        assert_eq!(wrong_field(&good().with_thread_prefix("elevenbytes")), "thread_prefix");
-        assert_eq!(wrong_field(&good().with_class_weight(Class::Relay, 0)), "class_weight");
-        assert_eq!(wrong_field(&good().with_class_caps(Class::Relay, 0, 1)), "class_caps");
+        assert_eq!(
+            wrong_field(&good().with_thread_prefix("elevenbytes")),
+            "thread_prefix"
+        );
+        assert_eq!(
+            wrong_field(&good().with_class_weight(Class::Relay, 0)),
+            "class_weight"
+        );
+        assert_eq!(
+            wrong_field(&good().with_class_caps(Class::Relay, 0, 1)),
+            "class_caps"
+        );
     }
 }

@@ -105,21 +105,29 @@ impl DataThread {
         let mut taken = 0;
         if let Some(port) = &self.egress.authenticated {
             let (sessions, handshakes) = (&mut self.sessions, &self.handshakes);
-            let judge = |from, datagram: &mut [u8]| {
-                judge_authenticated(sessions, handshakes, now, from, datagram)
-            };
+            let judge =
+                |from, datagram: &mut [u8]| judge_authenticated(sessions, handshakes, now, from, datagram);
             let counters = &mut self.counters;
-            taken += self.receiver.receive(port, DATA_BUDGET, counters, &mut batches, judge);
+            taken += self
+                .receiver
+                .receive(port, DATA_BUDGET, counters, &mut batches, judge);
         }
         if let Some(port) = &self.egress.plain {
             let sessions = &mut self.sessions;
             let judge = |from, datagram: &mut [u8]| judge_plain(sessions, now, from, datagram);
             let counters = &mut self.counters;
-            taken += self.receiver.receive(port, PLAIN_BUDGET, counters, &mut batches, judge);
+            taken += self
+                .receiver
+                .receive(port, PLAIN_BUDGET, counters, &mut batches, judge);
         }
         let (consumers, counters) = (&mut self.consumers, &mut self.counters);
         deliver(consumers.chunks.as_mut(), batches.chunks, "chunks_full", counters);
-        deliver(consumers.messages.as_mut(), batches.messages, "messages_full", counters);
+        deliver(
+            consumers.messages.as_mut(),
+            batches.messages,
+            "messages_full",
+            counters,
+        );
         taken > 0
     }
 
@@ -175,8 +183,7 @@ impl DataThread {
         for class in Class::ALL {
             for _ in 0..MESSAGES_A_TURN {
                 let emission = &self.emission;
-                let Some(outgoing) = self.inbox.poll(class, |cost| emission.has_room(class, cost))
-                else {
+                let Some(outgoing) = self.inbox.poll(class, |cost| emission.has_room(class, cost)) else {
                     break;
                 };
                 self.emission.push(now.instant, outgoing, &mut self.counters);
@@ -199,7 +206,8 @@ impl DataThread {
         }
         while let Some(released) = self.sessions.poll_released() {
             let (tag, plaintext) = (released.tag, released.plaintext);
-            self.emission.handle_released(now.instant, tag, plaintext, &mut self.counters);
+            self.emission
+                .handle_released(now.instant, tag, plaintext, &mut self.counters);
         }
         while let Some(event) = self.sessions.poll_event() {
             self.handle_event(now, event);
@@ -311,7 +319,8 @@ impl DataThread {
         self.counters.set_handshake_queue(self.handshakes.depth());
         for class in Class::ALL {
             let submissions = self.inbox.depth(class);
-            self.counters.set_queue(class, submissions, self.emission.depth(class));
+            self.counters
+                .set_queue(class, submissions, self.emission.depth(class));
         }
         self.published.publish(&self.counters);
     }
@@ -331,12 +340,7 @@ impl DataThread {
     }
 }
 
-fn deliver(
-    consumer: &mut dyn Consumer,
-    batch: Vec<Inbound>,
-    reason: &'static str,
-    counters: &mut Counters,
-) {
+fn deliver(consumer: &mut dyn Consumer, batch: Vec<Inbound>, reason: &'static str, counters: &mut Counters) {
     if batch.is_empty() {
         return;
     }

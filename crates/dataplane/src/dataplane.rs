@@ -61,7 +61,11 @@ impl Dataplane {
         let (to_sessions, from_handshakes) = bounded(MESSAGES);
         let (transmit_tx, handshake_transmits) = bounded(TRANSMITS);
         let (stop_handshakes, handshake_stop) = bounded(0);
-        let exit = match sockets.authenticated.as_ref().map(|(socket, _)| socket.try_clone()) {
+        let exit = match sockets
+            .authenticated
+            .as_ref()
+            .map(|(socket, _)| socket.try_clone())
+        {
             None => Exit::None,
             Some(_) if config.link.is_some() => Exit::Dataplane(transmit_tx),
             Some(clone) => Exit::Socket(clone.map_err(StartError::Thread)?),
@@ -151,11 +155,7 @@ impl Dataplane {
     /// Stops and joins the threads; what is queued is dropped, and its completions told.
     pub fn shutdown(self) {}
 
-    fn spawn(
-        &mut self,
-        name: String,
-        body: impl FnOnce() + Send + 'static,
-    ) -> Result<(), StartError> {
+    fn spawn(&mut self, name: String, body: impl FnOnce() + Send + 'static) -> Result<(), StartError> {
         let thread = std::thread::Builder::new().name(name).spawn(body);
         self.threads.push(thread.map_err(StartError::Thread)?);
         Ok(())

@@ -163,7 +163,9 @@ mod tests {
         let lost = |seed| {
             let mut line = line(0.1, seed);
             let now = Instant::now();
-            (0..500).map(|_| line.push(now, unit(1, 40)).lost).collect::<Vec<_>>()
+            (0..500)
+                .map(|_| line.push(now, unit(1, 40)).lost)
+                .collect::<Vec<_>>()
         };
         let first = lost(7);
         assert_eq!(first, lost(7));

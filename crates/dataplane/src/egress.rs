@@ -32,11 +32,7 @@ pub(crate) struct Egress {
 }
 
 impl Egress {
-    pub(crate) fn new(
-        authenticated: Option<Port>,
-        plain: Option<Port>,
-        line: Option<DelayLine>,
-    ) -> Egress {
+    pub(crate) fn new(authenticated: Option<Port>, plain: Option<Port>, line: Option<DelayLine>) -> Egress {
         Egress {
             authenticated,
             plain,

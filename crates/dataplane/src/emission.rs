@@ -118,7 +118,12 @@ impl Emission {
         counters: &mut Counters,
     ) -> Option<Class> {
         let ticket = self.parked.take(tag)?;
-        drop_one(now, ticket.completion.as_ref(), DropReason::HandshakeTimeout, counters);
+        drop_one(
+            now,
+            ticket.completion.as_ref(),
+            DropReason::HandshakeTimeout,
+            counters,
+        );
         Some(ticket.class)
     }
 
@@ -232,7 +237,8 @@ impl Emission {
         }
         let (now, to) = (turn.now.instant, unit.to);
         let lengths = self.group.iter().map(|entry| entry.datagram.len() + overhead);
-        self.pacer.charge(now, lengths.map(|length| wire_bytes(length, to)).sum());
+        self.pacer
+            .charge(now, lengths.map(|length| wire_bytes(length, to)).sum());
         let refused = turn.egress.push(now, unit, turn.counters);
         let left = self.group.len().saturating_sub(refused);
         report(&mut self.group, left, overhead, now);
@@ -266,14 +272,7 @@ impl Emission {
         }
     }
 
-    fn enqueue(
-        &mut self,
-        now: Instant,
-        class: Class,
-        peer: PeerId,
-        entry: Entry,
-        counters: &mut Counters,
-    ) {
+    fn enqueue(&mut self, now: Instant, class: Class, peer: PeerId, entry: Entry, counters: &mut Counters) {
         let wrong = match entry.datagram.len() {
             0 => Some(DropReason::Empty),
             length if length + HEADROOM + TAIL > MAX_UNIT_BYTES => Some(DropReason::TooLong),
@@ -308,7 +307,9 @@ fn report(group: &mut Vec<Entry>, left: usize, overhead: usize, now: Instant) {
         let Some(completion) = entry.completion else {
             continue;
         };
-        let same = open.as_ref().is_some_and(|part| Arc::ptr_eq(&part.0, &completion));
+        let same = open
+            .as_ref()
+            .is_some_and(|part| Arc::ptr_eq(&part.0, &completion));
         if !same && let Some(part) = open.take() {
             part.0.finished(part.1, part.2, part.3, now);
         }
@@ -349,7 +350,13 @@ mod tests {
             completion: Some(Arc::clone(log) as Arc<dyn Completion>),
             queued: now,
         };
-        let mut group = vec![entry(&first), entry(&first), entry(&second), entry(&second), entry(&first)];
+        let mut group = vec![
+            entry(&first),
+            entry(&first),
+            entry(&second),
+            entry(&second),
+            entry(&first),
+        ];
         report(&mut group, 3, 32, now);
         assert_eq!(*first.0.lock().unwrap(), [(2, 0, 84), (0, 1, 0)]);
         assert_eq!(*second.0.lock().unwrap(), [(1, 1, 42)]);

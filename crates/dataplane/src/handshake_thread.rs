@@ -59,7 +59,9 @@ impl Inlet {
             length: datagram.len(),
             bytes,
         };
-        self.datagrams.try_send(message).map_err(|_| "handshake_queue_full")
+        self.datagrams
+            .try_send(message)
+            .map_err(|_| "handshake_queue_full")
     }
 
     /// Sends `control`; gives it back if there is no room, since none may be lost.

@@ -29,7 +29,7 @@ pub(crate) fn judge_authenticated(
                     Content::Chunk => Judged::Chunk(Some(received.peer), place),
                     Content::Message => Judged::Message(Some(received.peer), place),
                     Content::None => Judged::Done,
-                    _ => Judged::Discarded("unknown_kind"),
+                    Content::Other => Judged::Discarded("no_consumer"),
                 }
             }
             Err(reason) => Judged::Discarded(reason.label()),
@@ -43,12 +43,7 @@ pub(crate) fn judge_authenticated(
 }
 
 /// A datagram of the plain lane: its kind, then the policy of the peer that its address hints at.
-pub(crate) fn judge_plain(
-    sessions: &mut Sessions,
-    now: Now,
-    from: SocketAddr,
-    datagram: &[u8],
-) -> Judged {
+pub(crate) fn judge_plain(sessions: &mut Sessions, now: Now, from: SocketAddr, datagram: &[u8]) -> Judged {
     let Some(&first) = datagram.first() else {
         return Judged::Discarded("empty");
     };

@@ -27,12 +27,7 @@ impl Class {
     /// Number of classes.
     pub const COUNT: usize = 4;
     /// Every class, in the order of [`Class::index`].
-    pub const ALL: [Class; Class::COUNT] = [
-        Class::Proposal,
-        Class::Relay,
-        Class::Regular,
-        Class::Control,
-    ];
+    pub const ALL: [Class; Class::COUNT] = [Class::Proposal, Class::Relay, Class::Regular, Class::Control];
 
     /// Position in [`Class::ALL`].
     #[must_use]

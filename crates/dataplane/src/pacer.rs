@@ -123,7 +123,11 @@ mod tests {
     fn wire_bytes_count_every_layer() {
         assert_eq!(wire_bytes(1472, v4()), 1538);
         assert_eq!(wire_bytes(1452, "[::1]:1".parse().unwrap()), 1538);
-        assert_eq!(wire_bytes(0, v4()), 84, "a minimum frame is 64 bytes, 20 more on the wire");
+        assert_eq!(
+            wire_bytes(0, v4()),
+            84,
+            "a minimum frame is 64 bytes, 20 more on the wire"
+        );
     }
 
     #[test]

@@ -127,7 +127,11 @@ impl Receiver {
                     from,
                     datagram: whole.slice(accepted.place),
                 };
-                let batch = if accepted.is_chunk { &mut batches.chunks } else { &mut batches.messages };
+                let batch = if accepted.is_chunk {
+                    &mut batches.chunks
+                } else {
+                    &mut batches.messages
+                };
                 batch.push(inbound);
             }
         }

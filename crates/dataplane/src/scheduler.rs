@@ -196,11 +196,18 @@ impl ClassQueue {
         let peer = self.next_turn()?;
         let queue = self.peers.get_mut(&peer)?;
         let held_before = (expired.len(), group.len());
-        while queue.entries.front().is_some_and(|e| is_expired(e, now, self.limits.max_age)) {
+        while queue
+            .entries
+            .front()
+            .is_some_and(|e| is_expired(e, now, self.limits.max_age))
+        {
             expired.extend(queue.entries.pop_front());
         }
         let sent = take_group(queue, limits, group);
-        let taken = expired.iter().skip(held_before.0).chain(group.iter().skip(held_before.1));
+        let taken = expired
+            .iter()
+            .skip(held_before.0)
+            .chain(group.iter().skip(held_before.1));
         for entry in taken {
             self.held.entries -= 1;
             self.held.bytes -= entry.cost();

@@ -68,11 +68,18 @@ fn a_group_has_at_most_44_datagrams() {
 #[test]
 fn caps_hold_by_entries_and_by_bytes() {
     let (mut s, now) = (scheduler([1; 4]), Instant::now());
-    let taken = (0..2_000).filter(|_| push(&mut s, Class::Control, 1, 1, now)).count();
+    let taken = (0..2_000)
+        .filter(|_| push(&mut s, Class::Control, 1, 1, now))
+        .count();
     assert_eq!(taken, 1_000);
-    let taken = (0..2_000).filter(|_| push(&mut s, Class::Regular, 1, 60_000, now)).count();
+    let taken = (0..2_000)
+        .filter(|_| push(&mut s, Class::Regular, 1, 60_000, now))
+        .count();
     assert_eq!(taken, (2 << 20) / (60_000 + ENTRY_OVERHEAD));
-    assert!(push(&mut s, Class::Relay, 1, 1, now), "a full class leaves the others alone");
+    assert!(
+        push(&mut s, Class::Relay, 1, 1, now),
+        "a full class leaves the others alone"
+    );
 }
 
 #[test]
@@ -136,17 +143,26 @@ fn an_idle_class_saves_nothing_up() {
     for _ in 0..10 {
         relay += usize::from(poll(&mut s, now).unwrap().0 == Class::Relay);
     }
-    assert!((4..=6).contains(&relay), "{relay} of 10 after an idle time of the other class");
+    assert!(
+        (4..=6).contains(&relay),
+        "{relay} of 10 after an idle time of the other class"
+    );
 }
 
 #[test]
 fn peers_of_a_class_take_turns_by_bytes() {
     let (mut s, now) = (scheduler([1; 4]), Instant::now());
-    let lengths = [1_400, 200, 60_000];
+    // Backlogs longer than a turn: who has nothing left gives the rest of its turn up.
+    let lengths = [(1_400, 30), (200, 200), (60_000, 5)];
     let mut bytes = [0_usize; 3];
     for _ in 0..3_000 {
-        for (peer, length) in (0_u32..).zip(lengths) {
-            while s.classes[1].peers.get(&PeerId(peer)).map_or(0, |q| q.entries.len()) < 5 {
+        for (peer, (length, backlog)) in (0_u32..).zip(lengths) {
+            while s.classes[1]
+                .peers
+                .get(&PeerId(peer))
+                .map_or(0, |q| q.entries.len())
+                < backlog
+            {
                 push(&mut s, Class::Relay, peer, length, now);
             }
         }

@@ -191,7 +191,10 @@ impl Inbox {
     /// commands count only if it `takes_commands`.
     pub(crate) fn has_news(&self, takes_commands: bool) -> bool {
         (takes_commands && !self.commands.is_empty())
-            || self.classes.iter().any(|class| class.next.is_none() && !class.queue.is_empty())
+            || self
+                .classes
+                .iter()
+                .any(|class| class.next.is_none() && !class.queue.is_empty())
     }
 
     /// Wakes senders that wait for room, once a turn at most.
@@ -303,7 +306,9 @@ mod tests {
     #[test]
     fn entries_bound_the_queue() {
         let (sender, _inbox) = pair(usize::MAX);
-        let taken = (0..5_000).take_while(|_| sender.try_send(outgoing(1)).is_ok()).count();
+        let taken = (0..5_000)
+            .take_while(|_| sender.try_send(outgoing(1)).is_ok())
+            .count();
         assert_eq!(taken, SUBMISSIONS);
     }
 

@@ -128,7 +128,11 @@ impl Port {
         let mut refused = 0;
         while !unit.remaining().is_empty() {
             let whole = carried && self.segmentation && self.state.max_gso_segments() > 1;
-            let contents = if whole { unit.remaining() } else { unit.next_datagram() };
+            let contents = if whole {
+                unit.remaining()
+            } else {
+                unit.next_datagram()
+            };
             let (length, datagrams) = (contents.len(), contents.len().div_ceil(unit.segment()));
             let transmit = quinn_udp::Transmit {
                 destination: unit.to,
@@ -222,7 +226,10 @@ mod tests {
     use super::*;
 
     fn in_runtime<T>(test: impl FnOnce() -> T) -> T {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
         let _guard = runtime.enter();
         test()
     }
@@ -230,15 +237,36 @@ mod tests {
     #[test]
     fn errors_about_a_destination_are_never_fatal() {
         let of = |errno, datagrams| classify(&io::Error::from_raw_os_error(errno), datagrams);
-        assert!(matches!(of(libc::EAGAIN, 1), Failure::Blocked(Blocked::UntilWritable)));
-        assert!(matches!(of(libc::ENOBUFS, 1), Failure::Blocked(Blocked::ForAWhile)));
+        assert!(matches!(
+            of(libc::EAGAIN, 1),
+            Failure::Blocked(Blocked::UntilWritable)
+        ));
+        assert!(matches!(
+            of(libc::ENOBUFS, 1),
+            Failure::Blocked(Blocked::ForAWhile)
+        ));
         assert!(matches!(of(libc::EIO, 2), Failure::Segmentation));
         assert!(matches!(of(libc::EINVAL, 2), Failure::Segmentation));
-        assert!(matches!(of(libc::EINVAL, 1), Failure::Destination(DropReason::SendError)));
-        assert!(matches!(of(libc::EPERM, 2), Failure::Destination(DropReason::NotPermitted)));
-        assert!(matches!(of(libc::ENETUNREACH, 2), Failure::Destination(DropReason::Unreachable)));
-        assert!(matches!(of(libc::EMSGSIZE, 1), Failure::Destination(DropReason::TooLong)));
-        assert!(matches!(of(libc::ECONNREFUSED, 1), Failure::Destination(DropReason::Refused)));
+        assert!(matches!(
+            of(libc::EINVAL, 1),
+            Failure::Destination(DropReason::SendError)
+        ));
+        assert!(matches!(
+            of(libc::EPERM, 2),
+            Failure::Destination(DropReason::NotPermitted)
+        ));
+        assert!(matches!(
+            of(libc::ENETUNREACH, 2),
+            Failure::Destination(DropReason::Unreachable)
+        ));
+        assert!(matches!(
+            of(libc::EMSGSIZE, 1),
+            Failure::Destination(DropReason::TooLong)
+        ));
+        assert!(matches!(
+            of(libc::ECONNREFUSED, 1),
+            Failure::Destination(DropReason::Refused)
+        ));
     }
 
     #[test]
@@ -273,7 +301,11 @@ mod tests {
 
     #[test]
     fn without_segmentation_offload_every_datagram_still_arrives() {
-        in_runtime(|| {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
+        runtime.block_on(async {
             for segmentation in [true, false] {
                 let receiver = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
                 let socket = bind("127.0.0.1:0".parse().unwrap(), 1 << 20).unwrap();
@@ -281,9 +313,7 @@ mod tests {
                 let to = receiver.local_addr().unwrap();
                 let mut unit = Unit::new(Lane::Plain, to, 100, vec![7; 950]);
                 let mut counters = Counters::default();
-                tokio::runtime::Handle::current()
-                    .block_on(port.io().writable())
-                    .unwrap();
+                port.io().writable().await.unwrap();
                 port.send(&mut unit, &mut counters).unwrap();
                 let mut buffer = [0; 2000];
                 let lengths: Vec<_> = (0..10).map(|_| receiver.recv(&mut buffer).unwrap()).collect();

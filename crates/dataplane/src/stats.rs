@@ -352,7 +352,10 @@ mod tests {
         assert_eq!(stats.lane(Lane::Plain).datagrams_sent, 3);
         assert_eq!(stats.plain.bytes_sent, 300);
         assert_eq!(stats.authenticated.datagrams_received, 2);
-        assert_eq!((stats.dropped("delay_line_full"), stats.dropped("queue_full")), (5, 6));
+        assert_eq!(
+            (stats.dropped("delay_line_full"), stats.dropped("queue_full")),
+            (5, 6)
+        );
         assert_eq!(stats.discards, [("bad_tag", 8)]);
         assert_eq!((stats.turns, stats.naps), (0, 1));
         let queue = QueueStats {
@@ -360,7 +363,15 @@ mod tests {
             entries: 8,
             bytes: 9,
         };
-        assert_eq!(stats.queues, [QueueStats::default(), QueueStats::default(), QueueStats::default(), queue]);
+        assert_eq!(
+            stats.queues,
+            [
+                QueueStats::default(),
+                QueueStats::default(),
+                QueueStats::default(),
+                queue
+            ]
+        );
     }
 
     #[test]

@@ -52,9 +52,12 @@ mod linux {
                 },
             };
             // SAFETY: `spec` outlives the call; a null old value is allowed.
-            let done =
-                unsafe { libc::timerfd_settime(self.0.as_raw_fd(), 0, &spec, std::ptr::null_mut()) };
-            if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+            let done = unsafe { libc::timerfd_settime(self.0.as_raw_fd(), 0, &spec, std::ptr::null_mut()) };
+            if done < 0 {
+                Err(io::Error::last_os_error())
+            } else {
+                Ok(())
+            }
         }
 
         /// Takes note of an expiry; `WouldBlock` if there was none.
@@ -63,7 +66,11 @@ mod linux {
             let buffer = (&raw mut expiries).cast();
             // SAFETY: `buffer` points to 8 writable bytes, which is what a timerfd writes.
             let read = unsafe { libc::read(self.0.as_raw_fd(), buffer, size_of::<u64>()) };
-            if read < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+            if read < 0 {
+                Err(io::Error::last_os_error())
+            } else {
+                Ok(())
+            }
         }
     }
 
@@ -95,9 +102,12 @@ mod linux {
         let mut length = libc::socklen_t::try_from(size_of::<libc::c_int>()).unwrap_or(4);
         let pointer = (&raw mut value).cast();
         // SAFETY: `pointer` and `length` describe one writable c_int.
-        let done =
-            unsafe { libc::getsockopt(socket.as_raw_fd(), level, name, pointer, &mut length) };
-        if done < 0 { Err(io::Error::last_os_error()) } else { Ok(value) }
+        let done = unsafe { libc::getsockopt(socket.as_raw_fd(), level, name, pointer, &mut length) };
+        if done < 0 {
+            Err(io::Error::last_os_error())
+        } else {
+            Ok(value)
+        }
     }
 
     fn set_int(socket: &impl AsRawFd, level: i32, name: i32, value: usize) -> io::Result<()> {
@@ -106,6 +116,10 @@ mod linux {
         let pointer = (&raw const value).cast();
         // SAFETY: `pointer` and `length` describe one readable c_int.
         let done = unsafe { libc::setsockopt(socket.as_raw_fd(), level, name, pointer, length) };
-        if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+        if done < 0 {
+            Err(io::Error::last_os_error())
+        } else {
+            Ok(())
+        }
     }
 }

@@ -124,7 +124,10 @@ mod tests {
     use std::time::{Duration, Instant};
 
     fn runtime() -> tokio::runtime::Runtime {
-        tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap()
+        tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap()
     }
 
     // A macro, since the two timers share no trait: the product needs only one of them.

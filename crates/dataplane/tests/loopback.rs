@@ -1,0 +1,490 @@
+//! Dataplanes on real sockets of the loopback interface.
+
+use std::net::{SocketAddr, UdpSocket};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant, UNIX_EPOCH};
+
+use bytes::Bytes;
+use falconet_crypto::{Now, TransportSecret};
+use falconet_dataplane::{
+    Class, Closed, Completion, Consumer, Consumers, Dataplane, DataplaneConfig, Full, Inbound, LinkEmulation,
+    Outgoing, Rate, Recipients, Stats, TrySendError,
+};
+use falconet_transport::{Event, Lane, PeerConfig, PeerId, Policy, TransportConfig, split};
+
+/// The peer's handle in both nodes of a pair.
+const PEER: PeerId = PeerId(0);
+/// How long a test waits for what must happen.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// The tests that count the process's threads and descriptors run alone.
+static ALONE: Mutex<()> = Mutex::new(());
+
+fn alone() -> std::sync::MutexGuard<'static, ()> {
+    ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+struct Collect(Sender<Inbound>);
+
+impl Consumer for Collect {
+    fn deliver(&mut self, batch: Vec<Inbound>) -> Result<(), Full> {
+        for inbound in batch {
+            let _ = self.0.send(inbound);
+        }
+        Ok(())
+    }
+}
+
+struct Refuse;
+
+impl Consumer for Refuse {
+    fn deliver(&mut self, _batch: Vec<Inbound>) -> Result<(), Full> {
+        Err(Full)
+    }
+}
+
+#[derive(Default)]
+struct Tally {
+    sent: AtomicUsize,
+    dropped: AtomicUsize,
+    bytes: AtomicUsize,
+}
+
+impl Completion for Tally {
+    fn finished(&self, sent: usize, dropped: usize, sent_bytes: usize, _at: Instant) {
+        self.sent.fetch_add(sent, Ordering::Relaxed);
+        self.dropped.fetch_add(dropped, Ordering::Relaxed);
+        self.bytes.fetch_add(sent_bytes, Ordering::Relaxed);
+    }
+}
+
+impl Tally {
+    fn finished(&self) -> usize {
+        self.sent.load(Ordering::Relaxed) + self.dropped.load(Ordering::Relaxed)
+    }
+}
+
+struct Node {
+    dataplane: Dataplane,
+    received: Receiver<Inbound>,
+    events: Receiver<Event>,
+    secret: u8,
+}
+
+fn now() -> Now {
+    Now {
+        instant: Instant::now(),
+        unix: std::time::SystemTime::now().duration_since(UNIX_EPOCH).unwrap(),
+    }
+}
+
+fn config() -> DataplaneConfig {
+    DataplaneConfig::new()
+        .with_listen("127.0.0.1:0".parse().unwrap())
+        .with_listen_plain("127.0.0.1:0".parse().unwrap())
+        .with_socket_buffer(4 << 20)
+}
+
+fn start(secret: u8, config: DataplaneConfig) -> Node {
+    let (tx, received) = channel();
+    let consumers = |events| Consumers {
+        chunks: Box::new(Collect(tx.clone())),
+        messages: Box::new(Collect(tx)),
+        events,
+    };
+    start_with(secret, config, consumers, received)
+}
+
+fn start_with(
+    secret: u8,
+    config: DataplaneConfig,
+    consumers: impl FnOnce(Box<dyn FnMut(Event) + Send>) -> Consumers,
+    received: Receiver<Inbound>,
+) -> Node {
+    let key = TransportSecret::from_bytes([secret; 32]);
+    let (handshakes, sessions) = split(TransportConfig::default(), key, now(), [secret; 32]);
+    let (event_tx, events) = channel();
+    let consumers = consumers(Box::new(move |event| {
+        let _ = event_tx.send(event);
+    }));
+    Node {
+        dataplane: Dataplane::start(config, handshakes, sessions, consumers).unwrap(),
+        received,
+        events,
+        secret,
+    }
+}
+
+impl Node {
+    fn knows(&self, other: &Node, policy: Policy) {
+        let key = TransportSecret::from_bytes([other.secret; 32]).public();
+        let mut config = PeerConfig::new(key).with_policy(policy);
+        if let Some(address) = other.dataplane.local_addr() {
+            config = config.with_address(address);
+        }
+        if let Some(address) = other.dataplane.local_plain_addr() {
+            config = config.with_plain_address(address);
+        }
+        self.dataplane.sender().add_peer(PEER, config).unwrap();
+    }
+
+    fn send(&self, datagrams: Vec<Bytes>, class: Class) -> Arc<Tally> {
+        let tally = Arc::new(Tally::default());
+        let mut outgoing = Some(outgoing(datagrams, class, Some(&tally)));
+        wait_until("room to send", || {
+            match self.dataplane.sender().try_send(outgoing.take().unwrap()) {
+                Ok(()) => true,
+                Err(TrySendError::Full(back)) => {
+                    outgoing = Some(back);
+                    false
+                }
+                Err(error) => panic!("{error}"),
+            }
+        });
+        tally
+    }
+
+    fn receive(&self, count: usize) -> Vec<Inbound> {
+        (0..count)
+            .map(|_| self.received.recv_timeout(PATIENCE).unwrap())
+            .collect()
+    }
+
+    fn stats(&self) -> Stats {
+        self.dataplane.stats()
+    }
+}
+
+fn outgoing(datagrams: Vec<Bytes>, class: Class, tally: Option<&Arc<Tally>>) -> Outgoing {
+    Outgoing {
+        to: Recipients::One(PEER),
+        class,
+        datagrams,
+        completion: tally.map(|tally| Arc::clone(tally) as Arc<dyn Completion>),
+    }
+}
+
+fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !done() {
+        assert!(start.elapsed() < PATIENCE, "waited in vain for {what}");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// `count` datagrams of `length` bytes, each with its number behind the kind.
+fn numbered(kind: u8, count: u32, length: usize) -> Vec<Bytes> {
+    (0..count)
+        .map(|i| {
+            let mut datagram = vec![0; length];
+            datagram[0] = kind;
+            datagram[1..5].copy_from_slice(&i.to_le_bytes());
+            Bytes::from(datagram)
+        })
+        .collect()
+}
+
+fn numbers(inbound: &[Inbound]) -> Vec<u32> {
+    let mut numbers: Vec<_> = inbound
+        .iter()
+        .map(|i| u32::from_le_bytes(i.datagram[1..5].try_into().unwrap()))
+        .collect();
+    numbers.sort_unstable();
+    numbers
+}
+
+fn both_ways(policy: Policy, lane: Lane) {
+    let (a, b) = (start(1, config()), start(2, config()));
+    a.knows(&b, policy);
+    b.knows(&a, policy);
+    for (from, to) in [(&a, &b), (&b, &a)] {
+        let tally = from.send(numbered(0x11, 100, 1_200), Class::Relay);
+        let got = to.receive(100);
+        assert_eq!(numbers(&got), (0..100).collect::<Vec<_>>());
+        assert!(
+            got.iter()
+                .all(|i| i.lane == lane && i.peer == Some(PEER) && i.datagram.len() == 1_200)
+        );
+        wait_until("the completion", || tally.finished() == 100);
+        assert_eq!(tally.sent.load(Ordering::Relaxed), 100);
+        let overhead = if lane == Lane::Authenticated { 32 } else { 0 };
+        assert_eq!(tally.bytes.load(Ordering::Relaxed), 100 * (1_200 + overhead));
+    }
+    wait_until("the statistics", || a.stats().lane(lane).datagrams_sent >= 100);
+    assert!(a.stats().lane(lane).bytes_sent >= 100 * 1_200);
+}
+
+#[test]
+fn plain_lane_both_ways() {
+    both_ways(Policy::Plain, Lane::Plain);
+}
+
+#[test]
+fn authenticated_lane_both_ways_without_losing_what_waited_for_the_handshake() {
+    both_ways(Policy::Require, Lane::Authenticated);
+}
+
+#[test]
+fn handshakes_and_data_pass_the_emulated_link() {
+    let link = LinkEmulation {
+        delay: Arc::new(|_| Duration::from_millis(5)),
+        loss: 0.0,
+        seed: 1,
+    };
+    let link = config().with_link_emulation(Some(link));
+    let (a, b) = (start(1, link.clone()), start(2, link));
+    a.knows(&b, Policy::Require);
+    b.knows(&a, Policy::Require);
+    let start = Instant::now();
+    a.send(numbered(0x20, 1, 100), Class::Control);
+    b.receive(1);
+    // Initiation, response, data: three ways.
+    assert!(start.elapsed() >= Duration::from_millis(15));
+    assert!(matches!(
+        a.events.recv_timeout(PATIENCE),
+        Ok(Event::Connected { peer: PEER, .. })
+    ));
+}
+
+#[test]
+fn emulated_loss_is_counted() {
+    let link = LinkEmulation {
+        delay: Arc::new(|_| Duration::ZERO),
+        loss: 0.5,
+        seed: 1,
+    };
+    let (a, b) = (
+        start(1, config().with_link_emulation(Some(link))),
+        start(2, config()),
+    );
+    a.knows(&b, Policy::Plain);
+    let tally = a.send(numbered(0x11, 400, 500), Class::Relay);
+    wait_until("the completion", || tally.finished() == 400);
+    wait_until("the rest", || {
+        let stats = a.stats();
+        stats.plain.datagrams_sent + stats.dropped("emulated_loss") == 400
+    });
+    let left = a.stats().plain.datagrams_sent;
+    assert!((140..260).contains(&left), "{left} of 400 at 50 %");
+    b.receive(usize::try_from(left).unwrap());
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn equal_lengths_leave_in_groups() {
+    for policy in [Policy::Plain, Policy::Require] {
+        let unpaced = || config().with_rate(Rate::Unlimited);
+        let (a, b) = (start(1, unpaced()), start(2, unpaced()));
+        a.knows(&b, policy);
+        b.knows(&a, policy);
+        a.send(numbered(0x20, 1, 50), Class::Regular);
+        b.receive(1);
+        let before = a.stats();
+        a.send(numbered(0x11, 440, 1_400), Class::Relay);
+        b.receive(440);
+        wait_until("the statistics", || {
+            let (before, after) = (total(&before), total(&a.stats()));
+            after.0 - before.0 >= 440 && after.0 - before.0 >= 5 * (after.1 - before.1)
+        });
+    }
+}
+
+/// Datagrams and system calls of both lanes.
+#[cfg(target_os = "linux")]
+fn total(stats: &Stats) -> (u64, u64) {
+    let (a, b) = (stats.authenticated, stats.plain);
+    (a.datagrams_sent + b.datagrams_sent, a.sends + b.sends)
+}
+
+#[test]
+fn junk_of_every_length_has_a_reason() {
+    let node = start(1, config());
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let targets = [
+        node.dataplane.local_addr().unwrap(),
+        node.dataplane.local_plain_addr().unwrap(),
+    ];
+    let lengths = (0..=300).chain([1_471, 1_472, 1_473, 9_000, 65_506, 65_507]);
+    let mut sent = 0;
+    for length in lengths {
+        for fill in [0x00, 0x01, 0x02, 0x03, 0x04, 0xff] {
+            for target in targets {
+                socket.send_to(&vec![fill; length], target).unwrap();
+                sent += 1;
+            }
+        }
+        let received = || {
+            let stats = node.stats();
+            stats.authenticated.datagrams_received + stats.plain.datagrams_received
+        };
+        // In step, so that neither socket buffers nor the handshake queue overflow.
+        wait_until("the datagrams", || received() == sent);
+    }
+    wait_until("a reason for each", || {
+        node.stats().discards.iter().map(|(_, count)| count).sum::<u64>() == sent
+    });
+    let stats = node.stats();
+    assert_eq!(stats.discarded("empty"), 12, "{:?}", stats.discards);
+    assert!(stats.discarded("unknown_type") > 0 && stats.discarded("unknown_kind") > 0);
+    assert!(stats.discarded("handshake_length") > 0);
+    assert!(node.received.try_recv().is_err());
+}
+
+#[test]
+fn a_refusing_consumer_costs_its_own_batches_only() {
+    let (tx, received) = channel();
+    let b = start_with(
+        2,
+        config(),
+        |events| Consumers {
+            chunks: Box::new(Refuse),
+            messages: Box::new(Collect(tx)),
+            events,
+        },
+        received,
+    );
+    let a = start(1, config());
+    a.knows(&b, Policy::Plain);
+    a.send(numbered(0x11, 50, 100), Class::Relay);
+    wait_until("the refused chunks", || b.stats().discarded("chunks_full") == 50);
+    a.send(numbered(0x20, 5, 100), Class::Regular);
+    assert_eq!(numbers(&b.receive(5)), [0, 1, 2, 3, 4]);
+}
+
+#[test]
+fn the_sender_pushes_back_and_every_datagram_is_accounted_for() {
+    let slow = config()
+        .with_rate(Rate::BitsPerSecond(1_000_000))
+        .with_class_caps(Class::Regular, 100, 100_000)
+        .with_class_age(Class::Regular, Duration::from_millis(100));
+    let (a, b) = (start(1, slow), start(2, config()));
+    a.knows(&b, Policy::Plain);
+    let sender = a.dataplane.sender();
+    let tally = Arc::new(Tally::default());
+    let mut taken = 0;
+    let mut refused = 0;
+    while refused < 100 {
+        match sender.try_send(outgoing(numbered(0x20, 1, 1_000), Class::Regular, Some(&tally))) {
+            Ok(()) => taken += 1,
+            Err(_) => refused += 1,
+        }
+    }
+    wait_until("all to leave or expire", || tally.finished() == taken);
+    assert!(a.stats().dropped("expired") > 0);
+    let queue = a.stats().queues[Class::Regular.index()];
+    assert!(queue.bytes <= 100_000 && queue.entries <= 100);
+}
+
+#[test]
+fn waiting_senders_get_room_and_learn_of_the_end() {
+    let slow = config().with_class_caps(Class::Regular, 10, 20_000);
+    let (a, b) = (start(1, slow), start(2, config()));
+    a.knows(&b, Policy::Plain);
+    let sender = a.dataplane.sender();
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    runtime.block_on(async {
+        for _ in 0..200 {
+            let datagrams = numbered(0x20, 1, 1_000);
+            sender
+                .send(outgoing(datagrams, Class::Regular, None))
+                .await
+                .unwrap();
+        }
+    });
+    b.receive(200);
+    a.dataplane.shutdown();
+    let last = runtime.block_on(sender.send(outgoing(numbered(0x20, 1, 9), Class::Regular, None)));
+    assert_eq!(last, Err(Closed));
+    assert_eq!(sender.connect(PEER), Err(Closed));
+}
+
+#[test]
+fn a_removed_peer_is_told_of() {
+    let (a, b) = (start(1, config()), start(2, config()));
+    // Nobody answers there.
+    let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let key = TransportSecret::from_bytes([b.secret; 32]).public();
+    let config = PeerConfig::new(key)
+        .with_policy(Policy::Require)
+        .with_address(silent.local_addr().unwrap());
+    a.dataplane.sender().add_peer(PEER, config).unwrap();
+    let tally = a.send(numbered(0x20, 7, 100), Class::Regular);
+    wait_until("the initiation", || a.stats().authenticated.datagrams_sent > 0);
+    a.dataplane.sender().remove_peer(PEER).unwrap();
+    wait_until("the completion", || tally.dropped.load(Ordering::Relaxed) == 7);
+}
+
+#[test]
+fn address_in_use_and_bad_configuration_are_typed_errors() {
+    let taken = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let holder = UdpSocket::bind(taken).unwrap();
+    let key = TransportSecret::from_bytes([1; 32]);
+    let (handshakes, sessions) = split(TransportConfig::default(), key, now(), [1; 32]);
+    let consumers = Consumers {
+        chunks: Box::new(Refuse),
+        messages: Box::new(Refuse),
+        events: Box::new(|_| {}),
+    };
+    let config = DataplaneConfig::new().with_listen(taken);
+    let error = Dataplane::start(config, handshakes, sessions, consumers).unwrap_err();
+    assert!(error.to_string().contains(&taken.to_string()), "{error}");
+    drop(holder);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn shutdown_under_load_leaves_no_thread_and_no_descriptor() {
+    let _alone = alone();
+    let ours = || {
+        std::fs::read_dir("/proc/self/task")
+            .unwrap()
+            .filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("comm")).ok())
+            .filter(|name| name.starts_with("gone-"))
+            .count()
+    };
+    let sockets = |port: u16| {
+        let hex = format!(":{port:04X} ");
+        std::fs::read_to_string("/proc/self/net/udp")
+            .unwrap()
+            .matches(&hex)
+            .count()
+    };
+    let unpaced = || config().with_rate(Rate::Unlimited).with_thread_prefix("gone");
+    let (a, b) = (start(1, unpaced()), start(2, unpaced()));
+    a.knows(&b, Policy::Require);
+    b.knows(&a, Policy::Require);
+    let ports: Vec<SocketAddr> = [&a, &b]
+        .into_iter()
+        .flat_map(|n| [n.dataplane.local_addr(), n.dataplane.local_plain_addr()])
+        .flatten()
+        .collect();
+    let tally = a.send(numbered(0x11, 20_000, 1_400), Class::Relay);
+    b.receive(1);
+    wait_until("four threads", || ours() == 4);
+    a.dataplane.shutdown();
+    drop(b.dataplane);
+    assert_eq!(tally.finished(), 20_000, "every datagram left or was given up");
+    assert_eq!(ours(), 0);
+    for port in ports {
+        assert_eq!(sockets(port.port()), 0, "{port} is still open");
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn starting_and_stopping_again_and_again_leaks_nothing() {
+    let _alone = alone();
+    let open = || {
+        std::fs::read_dir("/proc/self/fd")
+            .unwrap()
+            .filter_map(|fd| std::fs::read_link(fd.ok()?.path()).ok())
+            .filter(|target| target.to_string_lossy().contains("timerfd"))
+            .count()
+    };
+    for _ in 0..20 {
+        start(1, config()).dataplane.shutdown();
+    }
+    // Other tests' dataplanes have one timer each; twenty leaked ones would show.
+    wait_until("the timers to close", || open() < 20);
+}
