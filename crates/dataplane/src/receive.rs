@@ -190,9 +190,9 @@ mod tests {
     fn aggregates_fall_into_their_datagrams() {
         assert_eq!(of(30, 10), [0..10, 10..20, 20..30]);
         assert_eq!(of(25, 10), [0..10, 10..20, 20..25]);
-        assert_eq!(of(5, 10), [0..5]);
-        assert_eq!(of(0, 0), [0..0]);
-        assert_eq!(of(7, 0), [0..7]);
+        assert_eq!(of(5, 10), vec![0..5; 1]);
+        assert_eq!(of(0, 0), vec![0..0; 1]);
+        assert_eq!(of(7, 0), vec![0..7; 1]);
     }
 
     #[test]

@@ -280,5 +280,4 @@ fn take_group(queue: &mut PeerQueue, limits: GroupLimits, group: &mut Vec<Entry>
 }
 
 #[cfg(test)]
-#[path = "scheduler_tests.rs"]
 mod tests;

@@ -251,7 +251,8 @@ const TOTALS_AT: usize = DROPS_AT + DropReason::ALL.len();
 const GAUGES_AT: usize = TOTALS_AT + 3;
 const NUMBERS: usize = GAUGES_AT + GAUGES;
 
-/// What one thread has published: written by that thread once a turn, read by anybody at any time.
+/// What one thread has published: written by that thread once a turn, read by anybody at any time
+/// (docs/spec/threads.md#counting).
 #[derive(Debug)]
 pub(crate) struct Published {
     numbers: [AtomicU64; NUMBERS],

@@ -1,4 +1,5 @@
 //! Dataplanes on real sockets of the loopback interface.
+#![allow(clippy::unwrap_used)]
 
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicUsize, Ordering};
