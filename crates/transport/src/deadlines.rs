@@ -114,6 +114,7 @@ impl Deadlines {
 }
 
 #[cfg(test)]
+#[allow(clippy::disallowed_methods)] // A test has to take its first reading of the clock from somewhere.
 mod tests {
     use super::*;
     use proptest::prelude::*;

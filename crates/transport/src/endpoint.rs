@@ -1,7 +1,9 @@
 //! Both engines joined, for one loop on one thread.
 
 use crate::sessions::classify_plain;
-use crate::{AddPeerError, Content, Discard, Event, HandshakeStats, Handshakes, Lane, LaneDecision, PeerConfig};
+use crate::{
+    AddPeerError, Content, Discard, Event, HandshakeStats, Handshakes, Lane, LaneDecision, PeerConfig,
+};
 use crate::{PeerId, Received, SendError, SessionStats, Sessions, Transmit, TransportConfig, split};
 use bytes::{Bytes, BytesMut};
 use falconet_auth_framing::{HEADER_LEN, MESSAGE_TYPE_DATA, OVERHEAD};
@@ -95,13 +97,15 @@ impl Endpoint {
     ) -> Result<Inbound, Discard> {
         let result = match (lane, datagram.first()) {
             (Lane::Plain, _) => self.handle_plain(now, from, datagram),
-            (Lane::Authenticated, None) => Err(Discard::Empty),
-            (Lane::Authenticated, Some(&MESSAGE_TYPE_DATA)) => self.sessions.open(now, from, datagram).map(Inbound::from),
+            (Lane::Authenticated, None) => Err(self.sessions.discard(Discard::Empty)),
+            (Lane::Authenticated, Some(&MESSAGE_TYPE_DATA)) => {
+                self.sessions.open(now, from, datagram).map(Inbound::from)
+            }
             (Lane::Authenticated, Some(1..=3)) => {
                 let handled = self.handshakes.handle_datagram(now, from, datagram);
                 handled.map(|()| Inbound::NOTHING)
             }
-            (Lane::Authenticated, Some(_)) => Err(Discard::UnknownType),
+            (Lane::Authenticated, Some(_)) => Err(self.sessions.discard(Discard::UnknownType)),
         };
         self.pump(now);
         result
@@ -224,7 +228,9 @@ impl Endpoint {
         while let Some(released) = self.sessions.poll_released() {
             if self.seal(now, released.peer, &released.plaintext).is_err() {
                 // The session that released it is gone already: it waits for the next one.
-                let _ = self.sessions.buffer(now, released.peer, released.plaintext, released.tag);
+                let _ = self
+                    .sessions
+                    .buffer(now, released.peer, released.plaintext, released.tag);
             }
         }
     }

@@ -137,6 +137,7 @@ impl Indices {
 }
 
 #[cfg(test)]
+#[allow(clippy::disallowed_methods)] // A test has to take its first reading of the clock from somewhere.
 mod tests {
     use super::*;
     use rand_chacha::ChaCha20Rng;

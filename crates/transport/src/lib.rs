@@ -36,8 +36,8 @@
 //!    anything newer) and `poll_event`.
 //! 4. Sleep until there is a datagram or a message, or until `poll_timeout`.
 //!
-//! All calls of one half take a `now` that never goes back. Queues that are not drained stop growing
-//! at their caps, and then work is refused, by name.
+//! All calls of one half take a `now` that never goes back. What is not drained holds back new work: a
+//! full `poll_message` of `Handshakes` refuses initiations, a full `poll_transmit` puts off retries.
 //!
 //! # Provided
 //!
@@ -117,7 +117,9 @@ pub use handshakes::{HandshakeStats, Handshakes};
 pub use index::IndexKey;
 pub use message::{Content, Event, LaneDecision, Received, Released, ToHandshakes, ToSessions, Transmit};
 pub use peer::{AddPeerError, Lane, PeerConfig, PeerId, Policy};
-pub use record::{Capabilities, LaneAddresses, MAX_RECORD_LEN, PeerRecord, RecordContent, RecordError, UnverifiedRecord};
+pub use record::{
+    Capabilities, LaneAddresses, MAX_RECORD_LEN, PeerRecord, RecordContent, RecordError, UnverifiedRecord,
+};
 pub use sessions::{SendError, SessionStats, Sessions};
 
 use falconet_crypto::{Now, TransportSecret};
@@ -140,7 +142,12 @@ pub mod kind {
 /// `seed` is 32 bytes from the system's generator (or the simulator's seed): every ephemeral key,
 /// index and cookie follows from it, so it must never be used twice.
 #[must_use]
-pub fn split(config: TransportConfig, secret: TransportSecret, now: Now, seed: [u8; 32]) -> (Handshakes, Sessions) {
+pub fn split(
+    config: TransportConfig,
+    secret: TransportSecret,
+    now: Now,
+    seed: [u8; 32],
+) -> (Handshakes, Sessions) {
     let local = LocalStatic::new(secret);
     let mut rng = ChaCha20Rng::from_seed(seed);
     let index_key = IndexKey::generate(&mut rng);

@@ -1,8 +1,8 @@
 //! Which lane a datagram takes while a network moves to the authenticated lane.
 
 use crate::Policy;
-use crate::message::LaneDecision;
 use crate::SendError;
+use crate::message::LaneDecision;
 use std::net::SocketAddr;
 
 /// What the decision depends on, and nothing else.

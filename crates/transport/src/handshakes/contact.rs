@@ -77,7 +77,9 @@ impl Contact {
             return;
         }
         // docs/spec/session.md#retransmission
-        let interval = self.round_trip.map_or(FIRST_RETRY, |rtt| FIRST_RETRY.max(rtt * 3 / 2));
+        let interval = self
+            .round_trip
+            .map_or(FIRST_RETRY, |rtt| FIRST_RETRY.max(rtt * 3 / 2));
         self.dial = Some(Dial {
             to,
             next_at: now,
@@ -127,7 +129,9 @@ impl Contact {
     /// The initiation was answered: it and any older one are done, a newer one stays.
     pub(crate) fn finish_pending(&mut self, index: SessionIndex) -> [Option<SessionIndex>; 2] {
         let is_it = |pending: &Option<Pending>| {
-            pending.as_ref().is_some_and(|pending| pending.initiation.local_index() == index)
+            pending
+                .as_ref()
+                .is_some_and(|pending| pending.initiation.local_index() == index)
         };
         let finished = if is_it(&self.pending[1]) {
             [self.pending[0].take(), self.pending[1].take()]
@@ -152,7 +156,11 @@ impl Contact {
     }
 
     pub(crate) fn next_deadline(&self) -> Option<Instant> {
-        let expiries = self.pending.iter().flatten().map(|pending| pending.sent + PENDING_LIFETIME);
+        let expiries = self
+            .pending
+            .iter()
+            .flatten()
+            .map(|pending| pending.sent + PENDING_LIFETIME);
         expiries.chain(self.dial.as_ref().map(|dial| dial.next_at)).min()
     }
 }

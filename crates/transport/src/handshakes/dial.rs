@@ -20,7 +20,9 @@ impl Handshakes {
         };
         let expired = contact.expire_pending(Some(now.instant));
         let dial = contact.dial.as_ref();
-        let gives_up = dial.and_then(|dial| dial.give_up).is_some_and(|at| at <= now.instant);
+        let gives_up = dial
+            .and_then(|dial| dial.give_up)
+            .is_some_and(|at| at <= now.instant);
         let is_due = dial.is_some_and(|dial| dial.next_at <= now.instant);
         if gives_up {
             contact.dial = None;
@@ -67,7 +69,9 @@ impl Handshakes {
         let contact = self.contacts.get_mut(peer.slot())?.as_deref_mut()?;
         let (suite, falls_back) = contact.suite();
         let dial = contact.dial.as_mut()?;
-        let earliest = contact.last_sent.map_or(now.instant, |at| at + INITIATION_INTERVAL);
+        let earliest = contact
+            .last_sent
+            .map_or(now.instant, |at| at + INITIATION_INTERVAL);
         if earliest > now.instant {
             dial.next_at = earliest;
             return None;
@@ -86,8 +90,16 @@ impl Handshakes {
         let timestamp = next_timestamp(&mut self.timestamp, now);
         let statics = Arc::clone(&contact.statics);
         let cookie = contact.cookie(now.instant, to);
-        let (initiation, datagram) =
-            PendingInitiation::new(&self.local, &statics, suite, index, timestamp, cookie, &mut self.rng).ok()?;
+        let (initiation, datagram) = PendingInitiation::new(
+            &self.local,
+            &statics,
+            suite,
+            index,
+            timestamp,
+            cookie,
+            &mut self.rng,
+        )
+        .ok()?;
         let dropped = contact.push_pending(Pending {
             initiation,
             to,
@@ -101,7 +113,7 @@ impl Handshakes {
 
 /// Up to a third longer, so that two peers that dial each other do not stay in step.
 fn with_jitter(interval: Duration, random: u32) -> Duration {
-    let share = u64::from(random) * (interval.as_nanos() as u64 / 3) >> 32;
+    let share = (u64::from(random) * (interval.as_nanos() as u64 / 3)) >> 32;
     interval + Duration::from_nanos(share)
 }
 

@@ -30,7 +30,12 @@ impl Handshakes {
         result
     }
 
-    fn handle_initiation(&mut self, now: Now, from: SocketAddr, initiation: Initiation) -> Result<(), Discard> {
+    fn handle_initiation(
+        &mut self,
+        now: Now,
+        from: SocketAddr,
+        initiation: Initiation,
+    ) -> Result<(), Discard> {
         if !self.config.allows(initiation.suite()) {
             return Err(Discard::SuiteRefused);
         }
@@ -59,7 +64,12 @@ impl Handshakes {
     }
 
     /// From the first Diffie-Hellman to the session keys.
-    fn accept(&mut self, now: Now, from: SocketAddr, initiation: Mac1Checked<Initiation>) -> Result<(), Discard> {
+    fn accept(
+        &mut self,
+        now: Now,
+        from: SocketAddr,
+        initiation: Mac1Checked<Initiation>,
+    ) -> Result<(), Discard> {
         let suite = initiation.suite();
         let identified = initiation.identify(&self.local)?;
         let key = *identified.peer_key();
@@ -106,7 +116,9 @@ impl Handshakes {
         let contact = contact.ok_or(Discard::Unsolicited)?;
         let statics = Arc::clone(&contact.statics);
         let pending = contact.pending(index).ok_or(Discard::Unsolicited)?;
-        let keys = pending.initiation.open_response(&self.local, &statics, &response)?;
+        let keys = pending
+            .initiation
+            .open_response(&self.local, &statics, &response)?;
         let initiated = pending.sent;
         contact.round_trip = Some(now.instant.saturating_duration_since(initiated));
         contact.dial = None;
@@ -124,7 +136,12 @@ impl Handshakes {
 
     /// A cookie is kept for the address that the initiation went to, whoever the reply came from: it
     /// authenticates the peer, the source does not.
-    fn handle_cookie_reply(&mut self, now: Now, _from: SocketAddr, reply: &CookieReply) -> Result<(), Discard> {
+    fn handle_cookie_reply(
+        &mut self,
+        now: Now,
+        _from: SocketAddr,
+        reply: &CookieReply,
+    ) -> Result<(), Discard> {
         let index = reply.receiver();
         let peer = *self.by_index.get(&index).ok_or(Discard::Unsolicited)?;
         let contact = self.contacts.get_mut(peer.slot()).and_then(Option::as_deref_mut);

@@ -18,7 +18,12 @@ const PLAIN_V6: u8 = 0x16;
 pub(super) fn encode_content(content: &RecordContent) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(super::MAX_RECORD_LEN);
     let (sealed, plain) = (&content.authenticated, &content.plain);
-    let present = [sealed.v4.is_some(), sealed.v6.is_some(), plain.v4.is_some(), plain.v6.is_some()];
+    let present = [
+        sealed.v4.is_some(),
+        sealed.v6.is_some(),
+        plain.v4.is_some(),
+        plain.v6.is_some(),
+    ];
     bytes.push(VERSION);
     bytes.push(present.into_iter().map(u8::from).sum());
     bytes.extend(content.suites.to_le_bytes());
@@ -29,7 +34,10 @@ pub(super) fn encode_content(content: &RecordContent) -> Vec<u8> {
     bytes.extend(content.transport_key.as_bytes());
     bytes.extend(content.sequence.to_le_bytes());
     bytes.extend(content.expiry_ms.to_le_bytes());
-    for (v4_kind, v6_kind, lane) in [(AUTHENTICATED_V4, AUTHENTICATED_V6, sealed), (PLAIN_V4, PLAIN_V6, plain)] {
+    for (v4_kind, v6_kind, lane) in [
+        (AUTHENTICATED_V4, AUTHENTICATED_V6, sealed),
+        (PLAIN_V4, PLAIN_V6, plain),
+    ] {
         if let Some(v4) = lane.v4 {
             bytes.push(v4_kind);
             bytes.extend(v4.ip().octets());
@@ -78,7 +86,11 @@ pub(super) fn decode(bytes: &[u8]) -> Result<(RecordContent, Signature), RecordE
 }
 
 /// Strictly ascending kinds: none twice, and one order only.
-fn decode_addresses(reader: &mut Reader<'_>, count: u8, content: &mut RecordContent) -> Result<(), RecordError> {
+fn decode_addresses(
+    reader: &mut Reader<'_>,
+    count: u8,
+    content: &mut RecordContent,
+) -> Result<(), RecordError> {
     let mut last = 0;
     for _ in 0..count {
         let [kind] = reader.array()?;

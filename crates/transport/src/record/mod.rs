@@ -3,8 +3,10 @@
 mod codec;
 
 use crate::PeerConfig;
-use falconet_crypto::{BadSignature, IdentityKey, NetworkId, Now, Purpose, SignError, Signature, Signer, Suite};
 use falconet_crypto::TransportPublicKey;
+use falconet_crypto::{
+    BadSignature, IdentityKey, NetworkId, Now, Purpose, SignError, Signature, Signer, Suite,
+};
 use std::net::{SocketAddr, SocketAddrV4, SocketAddrV6};
 
 /// Longest encoding: four addresses.
@@ -98,7 +100,11 @@ impl PeerRecord {
     ///
     /// [`RecordError::Signer`] if there is no signature, [`RecordError::WrongIdentity`] if the signer
     /// signs for somebody else.
-    pub fn sign(content: RecordContent, network: &NetworkId, signer: &dyn Signer) -> Result<Self, RecordError> {
+    pub fn sign(
+        content: RecordContent,
+        network: &NetworkId,
+        signer: &dyn Signer,
+    ) -> Result<Self, RecordError> {
         if signer.identity() != content.identity {
             return Err(RecordError::WrongIdentity);
         }
@@ -148,7 +154,11 @@ impl PeerRecord {
             identity: Some(content.identity),
             address: content.authenticated.preferred().filter(|_| is_served),
             plain_address: content.plain.preferred(),
-            suites: if has_aes { vec![Suite::Aes256Gcm] } else { Vec::new() },
+            suites: if has_aes {
+                vec![Suite::Aes256Gcm]
+            } else {
+                Vec::new()
+            },
             ..PeerConfig::default()
         }
     }
@@ -172,7 +182,9 @@ impl UnverifiedRecord {
             return Err(RecordError::Expired);
         }
         let fields = codec::encode_content(content);
-        content.identity.verify(Purpose::Record, network, &[&fields], &self.0.signature)?;
+        content
+            .identity
+            .verify(Purpose::Record, network, &[&fields], &self.0.signature)?;
         Ok(self.0)
     }
 }

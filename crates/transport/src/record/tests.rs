@@ -1,3 +1,5 @@
+#![allow(clippy::disallowed_methods)] // A test has to take its first reading of the clock from somewhere.
+
 use super::*;
 use falconet_crypto::IdentitySecret;
 use proptest::prelude::*;
@@ -43,7 +45,10 @@ fn at(unix_ms: u64) -> Now {
 #[test]
 fn vectors() {
     let json = include_str!("../../../../docs/spec/vectors/record.json");
-    let expected = json.split("\"encoded\": \"").nth(1).and_then(|rest| rest.split('"').next());
+    let expected = json
+        .split("\"encoded\": \"")
+        .nth(1)
+        .and_then(|rest| rest.split('"').next());
     assert_eq!(Some(hex::encode(signed().encode()).as_str()), expected);
 }
 
@@ -60,13 +65,19 @@ fn another_network_or_time_is_refused() {
     let other = NetworkId::from_bytes([8; 32]);
     assert_eq!(decoded().verify(&other, at(0)), Err(RecordError::BadSignature));
     assert!(decoded().verify(&network(), at(1_799_999_999_999)).is_ok());
-    assert_eq!(decoded().verify(&network(), at(1_800_000_000_000)), Err(RecordError::Expired));
+    assert_eq!(
+        decoded().verify(&network(), at(1_800_000_000_000)),
+        Err(RecordError::Expired)
+    );
 }
 
 #[test]
 fn nobody_signs_for_another() {
     let signer = IdentitySecret::from_bytes([3; 32]);
-    assert_eq!(PeerRecord::sign(content(), &network(), &signer), Err(RecordError::WrongIdentity));
+    assert_eq!(
+        PeerRecord::sign(content(), &network(), &signer),
+        Err(RecordError::WrongIdentity)
+    );
 }
 
 #[test]

@@ -10,20 +10,28 @@ use std::time::Instant;
 impl Sessions {
     /// Installs the session that a handshake has agreed on.
     pub fn handle_message(&mut self, now: Now, message: ToSessions) {
-        let NewSession { peer, key, keys, from } = message.0;
+        let NewSession {
+            peer,
+            key,
+            keys,
+            from,
+        } = message.0;
         if self.peer(peer).and_then(|state| state.key) != Some(key) {
             // The peer was removed while its handshake was under way.
             return;
         }
         match from {
             Origin::Dialled { initiated } => {
-                self.install_dialled(now.instant, Session::new(peer, keys, now.instant, Some(initiated)));
+                self.install_dialled(
+                    now.instant,
+                    Session::new(peer, keys, now.instant, Some(initiated)),
+                );
             }
             Origin::Accepted { response } => {
                 self.install_accepted(Session::new(peer, keys, now.instant, None));
                 // The index is known from here on: what follows the response finds its session;
                 // docs/spec/session.md#install-first
-                self.transmits.push_back(response);
+                self.transmit(response);
             }
         }
         self.rearm(now.instant, peer);
@@ -88,16 +96,19 @@ impl Sessions {
         } else if state.keys.previous == Some(slot) {
             state.keys.previous = None;
         }
-        let (current, session) = (state.keys.current.and_then(|c| self.table.session(c)), self.table.session(slot));
+        let (current, session) = (
+            state.keys.current.and_then(|c| self.table.session(c)),
+            self.table.session(slot),
+        );
         let (Some(session), key) = (session, state.key) else {
             return;
         };
-        let loses = current.filter(|current| !current.is_expired(now)).is_some_and(|current| {
-            match current.crossed(session) {
+        let loses = current
+            .filter(|current| !current.is_expired(now))
+            .is_some_and(|current| match current.crossed(session) {
                 true => Some(local) < key,
                 false => current.created > session.created,
-            }
-        });
+            });
         if loses {
             if let Some(dropped) = state.keys.previous.replace(slot) {
                 self.table.remove(dropped);
@@ -121,7 +132,10 @@ impl Sessions {
         state.timers.unanswered = None;
         let was_usable = match state.keys.current.replace(slot) {
             Some(replaced) => {
-                let was_usable = self.table.session(replaced).is_some_and(|old| !old.is_expired(now));
+                let was_usable = self
+                    .table
+                    .session(replaced)
+                    .is_some_and(|old| !old.is_expired(now));
                 if let Some(dropped) = state.keys.previous.replace(replaced) {
                     self.table.remove(dropped);
                 }

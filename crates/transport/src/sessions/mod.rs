@@ -10,7 +10,7 @@ mod timers;
 use crate::deadlines::Deadlines;
 use crate::message::{LaneDecision, Request};
 use crate::timing::{REKEY_AFTER, REKEY_TIMEOUT, UNANSWERED_TIMEOUT};
-use crate::{AddPeerError, DiscardCounts, Event, IndexKey, PeerConfig, PeerId, Policy, Released};
+use crate::{AddPeerError, Discard, DiscardCounts, Event, IndexKey, PeerConfig, PeerId, Policy, Released};
 use crate::{ToHandshakes, Transmit, TransportConfig};
 use falconet_auth_framing::{OVERHEAD, SealError};
 use falconet_crypto::{Now, TransportPublicKey};
@@ -21,6 +21,9 @@ use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
 use std::time::Instant;
 use table::SessionTable;
+
+/// Responses and keepalives that wait to leave.
+const MAX_TRANSMITS: usize = 16_384;
 
 /// Why something was not sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
@@ -210,7 +213,8 @@ impl Sessions {
             self.deadlines.arm(peer, now + UNANSWERED_TIMEOUT);
         }
         // docs/spec/session.md#rekey
-        let is_old = session.role == Role::Initiator && now.saturating_duration_since(session.created) >= REKEY_AFTER;
+        let is_old =
+            session.role == Role::Initiator && now.saturating_duration_since(session.created) >= REKEY_AFTER;
         if is_old || session.sealer.needs_rekey() {
             self.request_dial(now, peer);
         }
@@ -298,6 +302,20 @@ impl Sessions {
             sealed: self.sealed,
             buffered_bytes: self.buffered_bytes,
             discards: self.discards.clone(),
+        }
+    }
+
+    /// Counts a discard that the caller has decided on.
+    pub(crate) fn discard(&mut self, reason: Discard) -> Discard {
+        self.discards.add(reason);
+        reason
+    }
+
+    /// Queues a response or keepalive. While nobody drains the queue they are dropped: the peer's retry
+    /// or the next keepalive makes up for it.
+    fn transmit(&mut self, transmit: Transmit) {
+        if self.transmits.len() < MAX_TRANSMITS {
+            self.transmits.push_back(transmit);
         }
     }
 

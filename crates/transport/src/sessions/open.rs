@@ -45,7 +45,11 @@ impl Sessions {
         let state = state.ok_or(Discard::UnknownPeer)?;
         let is_current = state.keys.current == Some(slot);
         // docs/spec/session.md#roaming
-        if opened.is_highest && is_current && state.address != Some(from) && (state.roams || state.address.is_none()) {
+        if opened.is_highest
+            && is_current
+            && state.address != Some(from)
+            && (state.roams || state.address.is_none())
+        {
             state.address = Some(from);
         }
         state.timers.unanswered = None;
@@ -71,7 +75,12 @@ impl Sessions {
     /// # Errors
     ///
     /// Why it was dropped; counted.
-    pub fn admit_plain(&mut self, _now: Now, from: SocketAddr, datagram: &[u8]) -> Result<Option<PeerId>, Discard> {
+    pub fn admit_plain(
+        &mut self,
+        _now: Now,
+        from: SocketAddr,
+        datagram: &[u8],
+    ) -> Result<Option<PeerId>, Discard> {
         let result = self.try_admit_plain(from, datagram);
         if let Err(reason) = result {
             self.discards.add(reason);
@@ -89,7 +98,11 @@ impl Sessions {
             Some(state) => state.lane_facts(false).requires_session(),
             None => !self.config.plain_strangers,
         };
-        if refuses { Err(Discard::PlainRefused) } else { Ok(peer) }
+        if refuses {
+            Err(Discard::PlainRefused)
+        } else {
+            Ok(peer)
+        }
     }
 }
 

@@ -120,7 +120,9 @@ impl Peer {
         };
         due.keepalive = current.is_some()
             && (has_passed(self.timers.unreplied, KEEPALIVE_TIMEOUT, now)
-                || self.keepalive.is_some_and(|interval| has_passed(self.timers.last_sent, interval, now)));
+                || self
+                    .keepalive
+                    .is_some_and(|interval| has_passed(self.timers.last_sent, interval, now)));
         due
     }
 
@@ -140,7 +142,10 @@ impl Peer {
             current.and_then(|session| self.renewal(session)),
             idle,
             self.timers.unanswered.map(|at| at + UNANSWERED_TIMEOUT),
-            self.timers.unreplied.filter(|_| current.is_some()).map(|at| at + KEEPALIVE_TIMEOUT),
+            self.timers
+                .unreplied
+                .filter(|_| current.is_some())
+                .map(|at| at + KEEPALIVE_TIMEOUT),
             keepalive.and_then(|interval| Some(self.timers.last_sent? + interval)),
             self.buffered.front().map(|first| first.since + GIVE_UP_AFTER),
         ];

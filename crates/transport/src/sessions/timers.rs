@@ -54,7 +54,7 @@ impl Sessions {
         let mut datagram = [0; OVERHEAD];
         if !session.is_expired(now) && session.sealer.seal(&mut datagram).is_ok() {
             self.sealed += 1;
-            self.transmits.push_back(Transmit {
+            self.transmit(Transmit {
                 to,
                 lane: Lane::Authenticated,
                 datagram: Bytes::copy_from_slice(&datagram),
@@ -70,7 +70,11 @@ impl Sessions {
         let had_current = state.keys.current.is_some();
         let keys = &mut state.keys;
         for place in [&mut keys.previous, &mut keys.current, &mut keys.next] {
-            let is_expired = |slot| self.table.session(slot).is_none_or(|session| session.is_expired(now));
+            let is_expired = |slot| {
+                self.table
+                    .session(slot)
+                    .is_none_or(|session| session.is_expired(now))
+            };
             if let Some(slot) = place.take_if(|slot| is_expired(*slot)) {
                 self.table.remove(slot);
             }

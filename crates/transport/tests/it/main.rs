@@ -1,4 +1,11 @@
 //! Endpoints against each other in virtual time.
 
+#![allow(clippy::unwrap_used)] // Helpers of tests, where a panic is the report.
+#![allow(clippy::disallowed_methods)] // A test has to take its first reading of the clock from somewhere.
+
+mod hostile;
+mod limits;
+mod model;
 mod network;
+mod rollout;
 mod session;

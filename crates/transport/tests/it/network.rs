@@ -3,7 +3,9 @@
 
 use bytes::Bytes;
 use falconet_crypto::{Now, TransportSecret};
-use falconet_transport::{Discard, Endpoint, Event, Lane, PeerConfig, PeerId, SendError, TransportConfig, kind};
+use falconet_transport::{
+    Discard, Endpoint, Event, Lane, PeerConfig, PeerId, SendError, TransportConfig, kind,
+};
 use rand_chacha::ChaCha20Rng;
 use rand_core::{Rng, SeedableRng};
 use std::collections::BTreeMap;
@@ -37,7 +39,7 @@ pub(crate) struct Node {
     pub(crate) discards: Vec<Discard>,
     peers: Vec<(PeerId, PeerConfig)>,
     config: TransportConfig,
-    restarts: u8,
+    restarts: u32,
 }
 
 pub(crate) struct Flight {
@@ -129,14 +131,17 @@ impl Network {
         let now = self.now;
         let node = &mut self.nodes[i];
         node.restarts += 1;
-        let seed = [i as u8 + 100 + 10 * node.restarts; 32];
+        let mut seed = [i as u8 + 100; 32];
+        seed[..4].copy_from_slice(&node.restarts.to_le_bytes());
         node.endpoint = Endpoint::new(node.config.clone(), secret(i), now, seed);
         node.add_peers(now);
         self.collect();
     }
 
     pub(crate) fn send(&mut self, from: usize, to: usize, plaintext: &Bytes) -> Result<(), SendError> {
-        let result = self.nodes[from].endpoint.send(self.now, PeerId(to as u32), plaintext);
+        let result = self.nodes[from]
+            .endpoint
+            .send(self.now, PeerId(to as u32), plaintext);
         self.collect();
         result
     }
@@ -147,7 +152,10 @@ impl Network {
     }
 
     pub(crate) fn is_connected(&self, from: usize, to: usize) -> bool {
-        self.nodes[from].endpoint.sessions().is_connected(self.now, PeerId(to as u32))
+        self.nodes[from]
+            .endpoint
+            .sessions()
+            .is_connected(self.now, PeerId(to as u32))
     }
 
     pub(crate) fn run_for(&mut self, time: Duration) {
@@ -186,7 +194,10 @@ impl Network {
             for node in &mut self.nodes {
                 if node.endpoint.poll_timeout().is_some_and(|timeout| timeout <= at) {
                     node.endpoint.handle_timeout(self.now);
-                    assert!(node.endpoint.poll_timeout().is_none_or(|next| next > at), "the loop spins");
+                    assert!(
+                        node.endpoint.poll_timeout().is_none_or(|next| next > at),
+                        "the loop spins"
+                    );
                 }
             }
         }
@@ -206,7 +217,10 @@ impl Network {
         }) else {
             return;
         };
-        match node.endpoint.handle_datagram(now, flight.from, flight.lane, &mut flight.datagram) {
+        match node
+            .endpoint
+            .handle_datagram(now, flight.from, flight.lane, &mut flight.datagram)
+        {
             Ok(inbound) if inbound.len > 0 => {
                 let plaintext = flight.datagram[inbound.start..][..inbound.len].to_vec();
                 node.received.push((inbound.peer, flight.lane, plaintext));
@@ -237,7 +251,12 @@ impl Network {
     fn launch(&mut self, from: SocketAddr, to: SocketAddr, lane: Lane, datagram: Vec<u8>) {
         if let Some(tap) = &mut self.tap {
             let datagram = datagram.clone();
-            tap.push(Flight { to, from, lane, datagram });
+            tap.push(Flight {
+                to,
+                from,
+                lane,
+                datagram,
+            });
         }
         let copies = 1 + u32::from(self.chance(self.link.duplicate));
         for _ in 0..copies {
@@ -249,10 +268,21 @@ impl Network {
                 let at = self.rng.next_u32() as usize % datagram.len();
                 datagram[at] ^= 1 << (self.rng.next_u32() % 8);
             }
-            let jitter = self.link.jitter.mul_f64(f64::from(self.rng.next_u32()) / f64::from(u32::MAX));
+            let jitter = self
+                .link
+                .jitter
+                .mul_f64(f64::from(self.rng.next_u32()) / f64::from(u32::MAX));
             let at = self.now.instant + self.link.delay + jitter;
             self.sequence += 1;
-            self.flights.insert((at, self.sequence), Flight { to, from, lane, datagram });
+            self.flights.insert(
+                (at, self.sequence),
+                Flight {
+                    to,
+                    from,
+                    lane,
+                    datagram,
+                },
+            );
         }
     }
 

@@ -16,11 +16,29 @@ fn connects_and_carries_data_both_ways() {
     network.run_for(ms(100));
     network.send(1, 0, &message(2)).unwrap();
     network.run_for(ms(100));
-    assert_eq!(network.nodes[1].received, [(Some(PeerId(0)), Lane::Authenticated, message(1).to_vec())]);
-    assert_eq!(network.nodes[0].received, [(Some(PeerId(1)), Lane::Authenticated, message(2).to_vec())]);
+    assert_eq!(
+        network.nodes[1].received,
+        [(Some(PeerId(0)), Lane::Authenticated, message(1).to_vec())]
+    );
+    assert_eq!(
+        network.nodes[0].received,
+        [(Some(PeerId(1)), Lane::Authenticated, message(2).to_vec())]
+    );
     let suite = Suite::ChaCha20Poly1305;
-    assert_eq!(network.nodes[0].events, [Event::Connected { peer: PeerId(1), suite }]);
-    assert_eq!(network.nodes[1].events, [Event::Connected { peer: PeerId(0), suite }]);
+    assert_eq!(
+        network.nodes[0].events,
+        [Event::Connected {
+            peer: PeerId(1),
+            suite
+        }]
+    );
+    assert_eq!(
+        network.nodes[1].events,
+        [Event::Connected {
+            peer: PeerId(0),
+            suite
+        }]
+    );
 }
 
 #[test]
@@ -29,7 +47,13 @@ fn suite_1_if_both_list_it() {
     network.connect(0, 1);
     network.run_for(ms(100));
     let suite = Suite::Aes256Gcm;
-    assert_eq!(network.nodes[0].events, [Event::Connected { peer: PeerId(1), suite }]);
+    assert_eq!(
+        network.nodes[0].events,
+        [Event::Connected {
+            peer: PeerId(1),
+            suite
+        }]
+    );
 }
 
 #[test]
@@ -41,7 +65,13 @@ fn suite_1_falls_back_after_three_tries() {
     network.connect(0, 1);
     network.run_for(secs(4));
     let suite = Suite::ChaCha20Poly1305;
-    assert_eq!(network.nodes[0].events, [Event::Connected { peer: PeerId(1), suite }]);
+    assert_eq!(
+        network.nodes[0].events,
+        [Event::Connected {
+            peer: PeerId(1),
+            suite
+        }]
+    );
     assert_eq!(network.nodes[0].endpoint.handshakes().stats().suite_fallbacks, 1);
     assert_eq!(network.nodes[1].discards, [Discard::SuiteRefused; 3]);
 }
@@ -70,10 +100,20 @@ fn buffered_sends_fail_after_90_seconds_and_not_before() {
     assert_eq!(network.nodes[0].events, []);
     network.run_for(secs(2));
     let plaintext = message(7);
-    assert_eq!(network.nodes[0].events, [Event::SendFailed { peer: PeerId(1), tag: 0, plaintext }]);
+    assert_eq!(
+        network.nodes[0].events,
+        [Event::SendFailed {
+            peer: PeerId(1),
+            tag: 0,
+            plaintext
+        }]
+    );
     let sent = network.nodes[0].endpoint.handshakes().stats().initiations_sent;
     network.run_for(secs(600));
-    assert_eq!(network.nodes[0].endpoint.handshakes().stats().initiations_sent, sent);
+    assert_eq!(
+        network.nodes[0].endpoint.handshakes().stats().initiations_sent,
+        sent
+    );
     assert_eq!(network.nodes[0].endpoint.poll_timeout(), None);
 }
 
@@ -96,7 +136,11 @@ fn data_right_behind_the_response_is_never_lost() {
         network.send(1, 0, &message(99)).unwrap();
         let mut flights = network.intercept();
         let is_data = |flight: &crate::network::Flight| flight.datagram[0] == 4;
-        assert!(flights.iter().all(|flight| !is_data(flight) || flight.to == address(1)));
+        assert!(
+            flights
+                .iter()
+                .all(|flight| !is_data(flight) || flight.to == address(1))
+        );
         if reversed {
             flights.reverse();
         }
@@ -123,7 +167,11 @@ fn rekeys_under_traffic_lose_nothing() {
         network.run_for(ms(127));
     }
     network.run_for(secs(1));
-    let mut numbers: Vec<_> = network.nodes.iter().flat_map(|node| node.received.iter().map(|r| r.2.clone())).collect();
+    let mut numbers: Vec<_> = network
+        .nodes
+        .iter()
+        .flat_map(|node| node.received.iter().map(|r| r.2.clone()))
+        .collect();
     numbers.sort();
     let mut expected: Vec<_> = (0..sent).map(|n| message(n).to_vec()).collect();
     expected.sort();
@@ -132,7 +180,12 @@ fn rekeys_under_traffic_lose_nothing() {
         let (handshakes, sessions) = node.endpoint.stats();
         assert!(handshakes.dialled + handshakes.accepted >= 10, "{handshakes:?}");
         assert!(sessions.sessions <= 3);
-        assert_eq!(node.events.len(), 1, "connected once and for all: {:?}", node.events);
+        assert_eq!(
+            node.events.len(),
+            1,
+            "connected once and for all: {:?}",
+            node.events
+        );
     }
 }
 
@@ -168,7 +221,11 @@ fn a_persistent_peer_is_dialled_for_ever() {
     network.link.loss = 100;
     network.run_for(secs(3600));
     network.link.loss = 0;
-    assert!(network.run_until(secs(7), |n| n.is_connected(0, 1) && n.is_connected(1, 0)).is_some());
+    assert!(
+        network
+            .run_until(secs(7), |n| n.is_connected(0, 1) && n.is_connected(1, 0))
+            .is_some()
+    );
 }
 
 #[test]
@@ -229,7 +286,12 @@ fn replayed_initiations_are_refused_also_after_the_session() {
         network.run_for(wait);
         let now = network.now;
         let from = address(5);
-        let result = network.nodes[1].endpoint.handle_datagram(now, from, Lane::Authenticated, &mut initiation.clone());
+        let result = network.nodes[1].endpoint.handle_datagram(
+            now,
+            from,
+            Lane::Authenticated,
+            &mut initiation.clone(),
+        );
         assert_eq!(result, Err(Discard::ReplayedInitiation));
         assert!(network.nodes[1].endpoint.poll_transmit().is_none());
     }

@@ -1,0 +1,158 @@
+//! Junk, forgeries, floods.
+
+use crate::network::{Flight, Network, address, message, ms, plain_address, secs};
+use falconet_transport::{Discard, Lane, PeerId, Policy, TransportConfig};
+use rand_core::Rng;
+
+/// Stages: nothing yet, dialling, session.
+fn stages() -> [Network; 3] {
+    let new = || Network::new(2, |_, _, peer| peer.with_policy(Policy::Require));
+    let (fresh, mut dialling, mut connected) = (new(), new(), new());
+    dialling.send(1, 0, &message(1)).unwrap();
+    dialling.intercept();
+    connected.send(0, 1, &message(1)).unwrap();
+    connected.run_for(ms(100));
+    [fresh, dialling, connected]
+}
+
+#[test]
+fn junk_of_every_length_is_a_counted_discard() {
+    for mut network in stages() {
+        let before = network.nodes[1].received.len();
+        let mut junk = 0;
+        for len in 0..=2048 {
+            let mut random = vec![0; len];
+            network.rng.fill_bytes(&mut random);
+            // Types 1 to 4 in front, so that the deeper parsers see it as well.
+            let typed = (1..=4).map(|kind| {
+                let mut datagram = random.clone();
+                datagram.iter_mut().take(4).for_each(|byte| *byte = 0);
+                datagram.iter_mut().take(1).for_each(|byte| *byte = kind);
+                datagram
+            });
+            let all: Vec<_> = typed
+                .chain([vec![0; len], vec![0xff; len], random.clone()])
+                .collect();
+            for datagram in all {
+                let lane = Lane::Authenticated;
+                network.deliver(Flight {
+                    to: address(1),
+                    from: address(0),
+                    lane,
+                    datagram,
+                });
+                junk += 1;
+            }
+        }
+        let node = &network.nodes[1];
+        assert_eq!(node.received.len(), before);
+        assert_eq!(node.discards.len(), junk);
+        assert!(node.discards.iter().all(|reason| !reason.label().is_empty()));
+    }
+}
+
+#[test]
+fn junk_on_the_plain_lane_is_a_discard_unless_it_is_of_a_kind() {
+    let mut network = Network::new(2, |_, _, peer| peer);
+    for first in 0..=255u8 {
+        let (to, from, lane) = (plain_address(1), plain_address(0), Lane::Plain);
+        network.deliver(Flight {
+            to,
+            from,
+            lane,
+            datagram: vec![first, 1, 2],
+        });
+    }
+    assert_eq!(network.nodes[1].received.len(), 17);
+    assert_eq!(network.nodes[1].discards, [Discard::UnknownKind; 239]);
+}
+
+#[test]
+fn every_flipped_bit_of_valid_datagrams_is_a_discard_and_spoils_nothing() {
+    let mut network = Network::new(2, |_, _, peer| peer.with_policy(Policy::Require));
+    network.send(0, 1, &message(1)).unwrap();
+    let mut number = 1;
+    // Initiation, response, data: every forgery first, then the genuine one.
+    for _ in 0..3 {
+        for flight in network.intercept() {
+            for bit in 0..flight.datagram.len() * 8 {
+                let mut datagram = flight.datagram.clone();
+                datagram[bit / 8] ^= 1 << (bit % 8);
+                let (to, from, lane) = (flight.to, flight.from, flight.lane);
+                network.deliver(Flight {
+                    to,
+                    from,
+                    lane,
+                    datagram,
+                });
+            }
+            for len in 0..flight.datagram.len() {
+                let datagram = flight.datagram[..len].to_vec();
+                let (to, from, lane) = (flight.to, flight.from, flight.lane);
+                network.deliver(Flight {
+                    to,
+                    from,
+                    lane,
+                    datagram,
+                });
+            }
+            network.deliver(flight);
+            number += 1;
+        }
+        network.collect();
+    }
+    assert_eq!(number, 4);
+    assert_eq!(network.nodes[1].received.len(), 1);
+}
+
+#[test]
+fn two_nodes_that_both_ask_for_cookies_connect() {
+    // Without a cookie nothing is admitted, on either side.
+    let config = TransportConfig::default().with_initiation_budgets(0, 300);
+    let mut network = Network::with_config(2, &config, |_, _, peer| peer.with_persistent(true));
+    let took = network.run_until(secs(2), |n| n.is_connected(0, 1) && n.is_connected(1, 0));
+    assert!(took.is_some());
+    assert!(
+        network
+            .nodes
+            .iter()
+            .any(|node| node.discards.contains(&Discard::CookieDemanded))
+    );
+    // The cookie outlives the session that it was for: after a reset one more try is enough.
+    network.reset(1);
+    assert!(network.run_until(secs(2), |n| n.is_connected(1, 0)).is_some());
+}
+
+#[test]
+fn strangers_cannot_spend_the_budget_of_who_has_a_cookie() {
+    let config = TransportConfig::default()
+        .with_initiation_budgets(10, 10)
+        .with_cookie_replies(50);
+    let mut network = Network::with_config(2, &config, |_, _, peer| peer.with_policy(Policy::Require));
+    // A thousand strangers know node 1's public key and have never heard of cookies.
+    let mut strangers = Network::new(3, |_, _, peer| peer);
+    strangers.link.loss = 100;
+    strangers.tap = Some(Vec::new());
+    for _ in 0..1000 {
+        strangers.connect(2, 1);
+        strangers.reset(2);
+    }
+    let spoofed = strangers.tap.take().unwrap();
+    assert!(spoofed.len() >= 1000);
+    for flight in spoofed {
+        network.deliver(Flight {
+            from: "203.0.113.5:9".parse().unwrap(),
+            ..flight
+        });
+    }
+    network.collect();
+    assert_eq!(network.intercept().len(), 50 + 1, "replies are capped");
+    network.connect(0, 1);
+    assert!(network.run_until(secs(3), |n| n.is_connected(0, 1)).is_some());
+    assert!(
+        network.nodes[1]
+            .endpoint
+            .sessions()
+            .is_connected(network.now, PeerId(0))
+    );
+}
