@@ -59,7 +59,8 @@ impl Plans {
     }
 
     /// Plans kept now.
-    pub fn len(&self) -> usize {
+    #[cfg(test)]
+    fn len(&self) -> usize {
         self.plans.len()
     }
 }

@@ -292,5 +292,6 @@ fn claimed_geometry(header: &Header) -> Geometry {
         header_len: header.encoded_len() as u8,
     }
 }
+
 #[cfg(test)]
 mod tests;

@@ -128,7 +128,7 @@ impl Receiving {
     }
 
     /// A symbol comes from the author only to its first hop, and from its first hop to everybody else.
-    // docs/spec/chunk.md#acceptance
+    // docs/spec/chunk.md#accept
     fn admit(&self, symbol: SymbolIndex, sender: NodeIndex, author: NodeIndex) -> Result<Admitted, Discard> {
         let hop = self.assignment.first_hop(symbol).ok_or(Discard::SymbolIndex)?;
         let (allowed, admitted) = if self.own == Some(hop) {

@@ -218,16 +218,12 @@ impl Cluster {
     }
 
     pub(crate) fn deliveries(&self, node: NodeIndex) -> Vec<&Delivery> {
-        let delivered = |event| {
-            if let &Event::Delivered(ref delivery) = event {
-                Some(delivery)
-            } else {
-                None
-            }
-        };
-        self.events[node.as_usize()]
-            .iter()
-            .filter_map(delivered)
+        let events = self.events[node.as_usize()].iter();
+        events
+            .filter_map(|event| match event {
+                Event::Delivered(delivery) => Some(delivery),
+                _ => None,
+            })
             .collect()
     }
 }
