@@ -10,18 +10,17 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::Receiver as Queue;
 use falconet_crypto::Now;
-use falconet_transport::{Event, Sessions, ToSessions, Transmit};
+use falconet_transport::{Event, Lane, Sessions, ToSessions, Transmit};
 
 use crate::clock::read_clock;
 use crate::egress::Egress;
 use crate::emission::{Emission, Emitted, Turn};
-use crate::handshake_thread::{Control, Inlet};
+use crate::handshake_thread::{Control, Inlet, MESSAGES};
 use crate::inbound::{Consumer, Consumers, Inbound};
 use crate::judge::{judge_authenticated, judge_plain};
 use crate::outgoing::Class;
 use crate::receive::{Batches, Receiver};
-use crate::sender::{Command, Inbox};
-use crate::socket::Blocked;
+use crate::sender::{COMMANDS, Command, Inbox};
 use crate::stats::{Counters, DropReason, Published};
 use crate::timer::Timer;
 use crate::unit::Unit;
@@ -54,8 +53,8 @@ pub(crate) struct DataThread {
     pub(crate) stop: Arc<AtomicBool>,
     pub(crate) counters: Counters,
     pub(crate) published: Arc<Published>,
-    /// What the handshake thread had no room for: a message and a command at most, since nothing more is
-    /// taken from their sources meanwhile.
+    /// What the handshake thread had no room for: a message at most, since the engine keeps the others
+    /// meanwhile, and as many commands as its queue holds.
     pub(crate) held: VecDeque<Control>,
 }
 
@@ -81,14 +80,14 @@ impl DataThread {
         self.shut_down();
     }
 
-    /// Received datagrams first, then the other threads, then timers, then sending: so no timer declares
-    /// dead what has just been received, and every step is bounded (docs/spec/threads.md#turn).
+    /// Commands and received datagrams first, then the other threads, then timers, then sending: so no timer
+    /// declares dead what has just been received, and every step is bounded (docs/spec/threads.md#turn).
     fn take_turn(&mut self) -> Next {
         let now = read_clock();
         self.counters.note_turn();
-        let mut busy = self.receive(now);
+        let mut busy = self.handle_commands(now);
+        busy |= self.receive(now);
         busy |= self.handle_messages(now);
-        busy |= self.handle_commands(now);
         if self.sessions.poll_timeout().is_some_and(|at| at <= now.instant) {
             self.sessions.handle_timeout(now);
         }
@@ -102,24 +101,8 @@ impl DataThread {
 
     fn receive(&mut self, now: Now) -> bool {
         let mut batches = Batches::default();
-        let mut taken = 0;
-        if let Some(port) = &self.egress.authenticated {
-            let (sessions, handshakes) = (&mut self.sessions, &self.handshakes);
-            let judge =
-                |from, datagram: &mut [u8]| judge_authenticated(sessions, handshakes, now, from, datagram);
-            let counters = &mut self.counters;
-            taken += self
-                .receiver
-                .receive(port, DATA_BUDGET, counters, &mut batches, judge);
-        }
-        if let Some(port) = &self.egress.plain {
-            let sessions = &mut self.sessions;
-            let judge = |from, datagram: &mut [u8]| judge_plain(sessions, now, from, datagram);
-            let counters = &mut self.counters;
-            taken += self
-                .receiver
-                .receive(port, PLAIN_BUDGET, counters, &mut batches, judge);
-        }
+        let mut taken = self.receive_lane(now, Lane::Authenticated, DATA_BUDGET, &mut batches);
+        taken += self.receive_lane(now, Lane::Plain, PLAIN_BUDGET, &mut batches);
         let (consumers, counters) = (&mut self.consumers, &mut self.counters);
         deliver(consumers.chunks.as_mut(), batches.chunks, "chunks_full", counters);
         deliver(
@@ -129,6 +112,30 @@ impl DataThread {
             counters,
         );
         taken > 0
+    }
+
+    /// Receives from one lane until nothing is there or `budget` datagrams were taken; returns how many
+    /// were.
+    fn receive_lane(&mut self, now: Now, lane: Lane, budget: usize, batches: &mut Batches) -> usize {
+        let mut taken = 0;
+        while let Some(port) = self.egress.port(lane) {
+            let filled = self.receiver.fill(port, budget - taken, &mut self.counters);
+            if filled == 0 {
+                break;
+            }
+            // Whoever sent this may have done so because our embedder had added it as a peer: that
+            // command is in the queue by now (docs/spec/threads.md#commands).
+            self.handle_commands(now);
+            let (sessions, handshakes) = (&mut self.sessions, &self.handshakes);
+            let judge = |from, datagram: &mut [u8]| match lane {
+                Lane::Authenticated => judge_authenticated(sessions, handshakes, now, from, datagram),
+                Lane::Plain => judge_plain(sessions, now, from, datagram),
+            };
+            taken += self
+                .receiver
+                .judge(lane, filled, &mut self.counters, batches, judge);
+        }
+        taken
     }
 
     fn handle_messages(&mut self, now: Now) -> bool {
@@ -147,18 +154,26 @@ impl DataThread {
         handled > 0
     }
 
-    /// Commands wait while the handshake thread has no room: both engines see them in the same order.
+    /// Takes every command that is there. Both engines see them in the same order; only if the handshake
+    /// thread is so far behind that as many wait for it as its queue holds, the others wait, too.
     fn handle_commands(&mut self, now: Now) -> bool {
         self.retry_held();
-        let mut handled = 0;
-        while handled < MESSAGES_A_TURN && self.held.is_empty() {
+        let mut handled = false;
+        for _ in 0..COMMANDS {
+            if !self.takes_commands() {
+                break;
+            }
             let Ok(command) = self.inbox.commands.try_recv() else {
                 break;
             };
-            handled += 1;
+            handled = true;
             self.handle_command(now, command);
         }
-        handled > 0
+        handled
+    }
+
+    fn takes_commands(&self) -> bool {
+        self.held.len() < MESSAGES
     }
 
     fn handle_command(&mut self, now: Now, command: Command) {
@@ -175,6 +190,8 @@ impl DataThread {
                 self.tell_handshakes(Control::RemovePeer(peer));
             }
             Command::Connect(peer) => self.sessions.connect(now, peer),
+            // Nobody waits for it any more: that is fine.
+            Command::Settle(done) => drop(done.send(())),
         }
     }
 
@@ -287,14 +304,13 @@ impl DataThread {
             return tokio::task::yield_now().await;
         }
         self.counters.note_nap();
-        let writable = self.egress.blocked() == Some(Blocked::UntilWritable);
         let (egress, timer) = (&self.egress, &mut self.timer);
         let mut notified = pin!(self.wake.notified());
         poll_fn(|cx| {
             let mut ready = notified.as_mut().poll(cx).is_ready();
-            for port in egress.authenticated.iter().chain(&egress.plain) {
+            for (port, waited_for) in egress.ports() {
                 ready |= port.io().poll_recv_ready(cx).is_ready();
-                ready |= writable && port.io().poll_send_ready(cx).is_ready();
+                ready |= waited_for && port.io().poll_send_ready(cx).is_ready();
             }
             ready |= deadline.is_some() && timer.poll_expired(cx).is_ready();
             if ready { Poll::Ready(()) } else { Poll::Pending }
@@ -311,7 +327,7 @@ impl DataThread {
         self.stop.load(Ordering::Acquire)
             || !self.from_handshakes.is_empty()
             || !self.handshake_transmits.is_empty()
-            || self.inbox.has_news(self.held.is_empty())
+            || self.inbox.has_news(self.takes_commands())
     }
 
     fn publish(&mut self) {

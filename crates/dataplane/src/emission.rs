@@ -1,5 +1,6 @@
 //! From scheduled datagrams to sealed groups.
 
+use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Instant;
@@ -31,6 +32,8 @@ pub(crate) struct Emission {
     limits: GroupLimits,
     group: Vec<Entry>,
     expired: Vec<Entry>,
+    /// Peers found to send on a blocked lane; one group of each waits there.
+    held: HashMap<PeerId, Lane>,
 }
 
 /// What a step of the dataplane thread works with.
@@ -66,6 +69,7 @@ impl Emission {
             limits,
             group: Vec::new(),
             expired: Vec::new(),
+            held: HashMap::new(),
         }
     }
 
@@ -161,14 +165,19 @@ impl Emission {
             self.pacer.note_idle();
             return Emitted::Nothing;
         }
-        if turn.egress.blocked().is_some() {
+        if turn.egress.is_held() {
             return Emitted::Nothing;
+        }
+        if !turn.egress.is_any_blocked() {
+            self.held.clear();
         }
         if let Some(at) = self.pacer.poll_wait(now) {
             return Emitted::Wait(at);
         }
         let (group, expired) = (&mut self.group, &mut self.expired);
-        let next = self.scheduler.poll_group(now, self.limits, group, expired);
+        let (held, egress) = (&self.held, &turn.egress);
+        let holds = |peer: PeerId| held.get(&peer).is_some_and(|lane| egress.is_blocked(*lane));
+        let next = self.scheduler.poll_group(now, self.limits, holds, group, expired);
         for entry in self.expired.drain(..) {
             drop_one(now, entry.completion.as_ref(), DropReason::Expired, turn.counters);
         }
@@ -177,7 +186,7 @@ impl Emission {
         };
         match turn.sessions.lane(turn.now, peer) {
             LaneDecision::Authenticated => self.seal_group(peer, turn),
-            LaneDecision::Plain(to) => self.copy_group(to, turn),
+            LaneDecision::Plain(to) => self.copy_group(peer, to, turn),
             LaneDecision::Buffer => self.buffer_group(peer, class, turn),
             LaneDecision::Refuse(_) => self.drop_group(DropReason::SendRefused, turn),
         }
@@ -211,23 +220,23 @@ impl Emission {
         match to {
             Some(to) => {
                 let unit = Unit::new(Lane::Authenticated, to, segment, bytes);
-                self.send_group(unit, HEADROOM + TAIL, turn);
+                self.send_group(peer, unit, HEADROOM + TAIL, turn);
             }
             None => turn.egress.recycle(bytes),
         }
     }
 
-    fn copy_group(&mut self, to: SocketAddr, turn: &mut Turn<'_>) {
+    fn copy_group(&mut self, peer: PeerId, to: SocketAddr, turn: &mut Turn<'_>) {
         let mut bytes = turn.egress.buffer();
         let segment = self.group.first().map_or(0, |entry| entry.datagram.len());
         for entry in &self.group {
             bytes.extend_from_slice(&entry.datagram);
         }
-        self.send_group(Unit::new(Lane::Plain, to, segment, bytes), 0, turn);
+        self.send_group(peer, Unit::new(Lane::Plain, to, segment, bytes), 0, turn);
     }
 
     /// Sends a group whose datagrams are longer than their plaintexts by `overhead`.
-    fn send_group(&mut self, mut unit: Unit, overhead: usize, turn: &mut Turn<'_>) {
+    fn send_group(&mut self, peer: PeerId, mut unit: Unit, overhead: usize, turn: &mut Turn<'_>) {
         match turn.egress.route(unit.lane, unit.to) {
             Ok(to) => unit.to = to,
             Err(reason) => {
@@ -235,11 +244,14 @@ impl Emission {
                 return self.drop_group(reason, turn);
             }
         }
-        let (now, to) = (turn.now.instant, unit.to);
+        let (now, to, lane) = (turn.now.instant, unit.to, unit.lane);
         let lengths = self.group.iter().map(|entry| entry.datagram.len() + overhead);
         self.pacer
             .charge(now, lengths.map(|length| wire_bytes(length, to)).sum());
         let refused = turn.egress.push(now, unit, turn.counters);
+        if turn.egress.is_blocked(lane) {
+            self.held.insert(peer, lane);
+        }
         let left = self.group.len().saturating_sub(refused);
         report(&mut self.group, left, overhead, now);
     }

@@ -68,32 +68,31 @@ impl Receiver {
         }
     }
 
-    /// Receives from `port` until nothing is there or `budget` datagrams were taken (never more); each is
-    /// judged where it lies. Returns how many there were. docs/spec/threads.md#receive-budget
-    pub(crate) fn receive(
+    /// Reads aggregates from `port`, as many as cannot hold more than `budget` datagrams; returns how many
+    /// there were. docs/spec/threads.md#receive-budget
+    pub(crate) fn fill(&mut self, port: &Port, budget: usize, counters: &mut Counters) -> usize {
+        // Each buffer may turn out to hold an aggregate of the longest kind.
+        let count = (budget / MAX_AGGREGATE).min(BUFFERS);
+        if count == 0 {
+            return 0;
+        }
+        let mut slices = self.buffers.each_mut().map(|buffer| IoSliceMut::new(buffer));
+        port.receive(&mut slices[..count], &mut self.metas[..count], counters)
+    }
+
+    /// Judges what the last [`Receiver::fill`] has put into the first `filled` buffers, each datagram
+    /// where it lies; returns how many there were.
+    pub(crate) fn judge(
         &mut self,
-        port: &Port,
-        budget: usize,
+        lane: Lane,
+        filled: usize,
         counters: &mut Counters,
         batches: &mut Batches,
         mut judge: impl FnMut(SocketAddr, &mut [u8]) -> Judged,
     ) -> usize {
-        let mut taken = 0;
-        loop {
-            // Each buffer may turn out to hold an aggregate of the longest kind.
-            let count = ((budget - taken) / MAX_AGGREGATE).min(BUFFERS);
-            if count == 0 {
-                return taken;
-            }
-            let mut slices = self.buffers.each_mut().map(|buffer| IoSliceMut::new(buffer));
-            let filled = port.receive(&mut slices[..count], &mut self.metas[..count], counters);
-            if filled == 0 {
-                return taken;
-            }
-            for index in 0..filled {
-                taken += self.take_aggregate(index, port.lane(), counters, batches, &mut judge);
-            }
-        }
+        (0..filled.min(BUFFERS))
+            .map(|index| self.take_aggregate(index, lane, counters, batches, &mut judge))
+            .sum()
     }
 
     fn take_aggregate(

@@ -88,22 +88,31 @@ impl Scheduler {
     }
 
     /// Takes the next group into `group`: datagrams of one peer and class, equal in length but for a
-    /// shorter last one. What was found too old goes into `expired` (docs/spec/threads.md#age).
+    /// shorter last one. Peers that `holds` names are passed over. What was found too old goes into
+    /// `expired` (docs/spec/threads.md#age).
     pub(crate) fn poll_group(
         &mut self,
         now: Instant,
         limits: GroupLimits,
+        holds: impl Fn(PeerId) -> bool,
         group: &mut Vec<Entry>,
         expired: &mut Vec<Entry>,
     ) -> Option<(Class, PeerId)> {
+        let mut passed_over = [false; Class::COUNT];
         loop {
             let class = Class::ALL
                 .into_iter()
-                .filter(|class| self.classes[class.index()].held.entries > 0)
+                .filter(|class| self.classes[class.index()].held.entries > 0 && !passed_over[class.index()])
                 .min_by_key(|class| self.classes[class.index()].virtual_time)?;
             let queue = &mut self.classes[class.index()];
             self.virtual_now = self.virtual_now.max(queue.virtual_time);
-            if let Some(peer) = queue.poll_group(now, limits, group, expired) {
+            let Some(peer) = queue.next_turn(&holds) else {
+                // Being passed over saves nothing up, as being idle does not.
+                queue.virtual_time = self.virtual_now;
+                passed_over[class.index()] = true;
+                continue;
+            };
+            if queue.take_turn(peer, now, limits, group, expired) {
                 return Some((class, peer));
             }
         }
@@ -185,16 +194,18 @@ impl ClassQueue {
         Ok(())
     }
 
-    /// One group of the peer whose turn it is; `None` if all that was looked at had expired.
-    fn poll_group(
+    /// One group of the peer at the front; false if all that was looked at had expired.
+    fn take_turn(
         &mut self,
+        peer: PeerId,
         now: Instant,
         limits: GroupLimits,
         group: &mut Vec<Entry>,
         expired: &mut Vec<Entry>,
-    ) -> Option<PeerId> {
-        let peer = self.next_turn()?;
-        let queue = self.peers.get_mut(&peer)?;
+    ) -> bool {
+        let Some(queue) = self.peers.get_mut(&peer) else {
+            return false;
+        };
         let held_before = (expired.len(), group.len());
         while queue
             .entries
@@ -218,21 +229,28 @@ impl ClassQueue {
             self.peers.remove(&peer);
             self.turns.pop_front();
         }
-        (sent > 0).then_some(peer)
+        sent > 0
     }
 
-    /// The peer at the front, once its turn has something left. A turn costs at most one longest group,
-    /// so that a peer owes at most four turns and the loop ends.
-    fn next_turn(&mut self) -> Option<PeerId> {
-        loop {
+    /// The peer at the front, once its turn has something left; `None` if each is to be passed over. A turn
+    /// costs at most one longest group, so that a peer owes at most four turns and the loop ends.
+    fn next_turn(&mut self, holds: &impl Fn(PeerId) -> bool) -> Option<PeerId> {
+        let mut passed_over = 0;
+        while passed_over < self.turns.len() {
             let peer = *self.turns.front()?;
-            let queue = self.peers.get_mut(&peer)?;
-            if queue.deficit > 0 {
-                return Some(peer);
+            if holds(peer) {
+                passed_over += 1;
+            } else {
+                passed_over = 0;
+                let queue = self.peers.get_mut(&peer)?;
+                if queue.deficit > 0 {
+                    return Some(peer);
+                }
+                queue.deficit += QUANTUM;
             }
-            queue.deficit += QUANTUM;
             self.turns.rotate_left(1);
         }
+        None
     }
 
     fn remove_peer(&mut self, peer: PeerId) -> VecDeque<Entry> {

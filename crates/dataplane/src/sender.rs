@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use crossbeam_channel::{Receiver, bounded};
 use falconet_transport::{PeerConfig, PeerId};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, oneshot};
 
 use crate::outgoing::{Class, Cost, Outgoing};
 use crate::scheduler::ClassLimits;
@@ -57,7 +57,8 @@ impl Sender {
         }
     }
 
-    /// Adds a peer to both engines.
+    /// Adds a peer to both engines. What the peer sends after this has returned is judged as the peer's,
+    /// though the thread may see the command later (docs/spec/threads.md#commands).
     ///
     /// # Errors
     /// [`Closed`] after shutdown, or with 65,536 commands waiting.
@@ -79,6 +80,17 @@ impl Sender {
     /// As [`Sender::add_peer`].
     pub fn connect(&self, peer: PeerId) -> Result<(), Closed> {
         self.command(Command::Connect(peer))
+    }
+
+    /// Resolves once every command given before has been carried out by the dataplane thread. What a peer
+    /// sends later is certainly judged by them, and so is what it sends in answer to anything.
+    ///
+    /// # Errors
+    /// As [`Sender::add_peer`].
+    pub async fn settle(&self) -> Result<(), Closed> {
+        let (done, settled) = oneshot::channel();
+        self.command(Command::Settle(done))?;
+        settled.await.map_err(|_| Closed)
     }
 
     fn command(&self, command: Command) -> Result<(), Closed> {
@@ -113,6 +125,7 @@ pub(crate) enum Command {
     AddPeer(PeerId, Box<PeerConfig>),
     RemovePeer(PeerId),
     Connect(PeerId),
+    Settle(oneshot::Sender<()>),
 }
 
 /// The sending half: a bounded queue a class.
@@ -218,6 +231,8 @@ impl Inbox {
             left.extend(outlet.next.take());
             left.extend(outlet.queue.try_iter());
         }
+        // Whoever waits for these to be carried out learns of the end now.
+        self.commands.try_iter().for_each(drop);
         self.room.notify_waiters();
         left
     }

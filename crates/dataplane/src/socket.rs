@@ -3,6 +3,7 @@
 use std::io::{self, IoSliceMut};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Once;
+use std::time::{Duration, Instant};
 
 use falconet_transport::Lane;
 use quinn_udp::{RecvMeta, UdpSocketState};
@@ -72,9 +73,22 @@ pub(crate) struct Port {
     io: UdpSocket,
     state: UdpSocketState,
     local: SocketAddr,
-    segmentation: bool,
+    segmentation: Segmentation,
     mtu: usize,
 }
+
+/// Whether groups leave by segmentation offload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Segmentation {
+    /// Never: the configuration says so.
+    Off,
+    On,
+    /// The system refused; a route by another device may have come up by then.
+    RefusedUntil(Instant),
+}
+
+/// How long segmentation offload is left alone after a refusal (docs/spec/threads.md#send-errors).
+pub(crate) const SEGMENTATION_RETRY: Duration = Duration::from_secs(60);
 
 impl Port {
     /// Must be called inside the runtime. Sets path MTU discovery to probing: an ICMP message that claims
@@ -93,13 +107,13 @@ impl Port {
             io,
             state,
             local,
-            segmentation,
+            segmentation: if segmentation {
+                Segmentation::On
+            } else {
+                Segmentation::Off
+            },
             mtu,
         })
-    }
-
-    pub(crate) fn lane(&self) -> Lane {
-        self.lane
     }
 
     pub(crate) fn io(&self) -> &UdpSocket {
@@ -122,12 +136,18 @@ impl Port {
     /// Sends what is left of `unit`, all at once where segmentation offload works, else datagram by
     /// datagram; returns how many datagrams the system refused. Errors that are about a destination are
     /// counted and skip the datagrams (docs/spec/threads.md#send-errors).
-    pub(crate) fn send(&mut self, unit: &mut Unit, counters: &mut Counters) -> Result<usize, Blocked> {
+    pub(crate) fn send(
+        &mut self,
+        now: Instant,
+        unit: &mut Unit,
+        counters: &mut Counters,
+    ) -> Result<usize, Blocked> {
+        self.retry_segmentation(now);
         // Segments longer than the path carries would be answered like a refusal of the offload itself.
         let carried = unit.segment() + ip_udp_overhead(unit.to) <= self.mtu;
         let mut refused = 0;
         while !unit.remaining().is_empty() {
-            let whole = carried && self.segmentation && self.state.max_gso_segments() > 1;
+            let whole = carried && self.groups();
             let contents = if whole {
                 unit.remaining()
             } else {
@@ -149,8 +169,8 @@ impl Port {
                 Err(error) => match classify(&error, datagrams) {
                     Failure::Blocked(blocked) => return Err(blocked),
                     Failure::Segmentation => {
-                        tracing::debug!(%error, "segmentation offload refused; switched off");
-                        self.segmentation = false;
+                        tracing::debug!(%error, "segmentation offload refused; switched off for a while");
+                        self.segmentation = Segmentation::RefusedUntil(now + SEGMENTATION_RETRY);
                         continue;
                     }
                     Failure::Destination(reason) => {
@@ -162,6 +182,24 @@ impl Port {
             unit.advance(length);
         }
         Ok(refused)
+    }
+
+    fn groups(&self) -> bool {
+        self.segmentation == Segmentation::On && self.state.max_gso_segments() > 1
+    }
+
+    /// Switches segmentation offload on again some time after it was refused.
+    fn retry_segmentation(&mut self, now: Instant) {
+        let Segmentation::RefusedUntil(at) = self.segmentation else {
+            return;
+        };
+        // The old state remembers the refusal, so the socket needs a new one.
+        if at <= now
+            && let Ok(state) = UdpSocketState::new((&self.io).into())
+        {
+            self.state = state;
+            self.segmentation = Segmentation::On;
+        }
     }
 
     /// Receives into `buffers`; returns how many were filled, 0 if nothing is there.
@@ -314,11 +352,26 @@ mod tests {
                 let mut unit = Unit::new(Lane::Plain, to, 100, vec![7; 950]);
                 let mut counters = Counters::default();
                 port.io().writable().await.unwrap();
-                port.send(&mut unit, &mut counters).unwrap();
+                port.send(Instant::now(), &mut unit, &mut counters).unwrap();
                 let mut buffer = [0; 2000];
                 let lengths: Vec<_> = (0..10).map(|_| receiver.recv(&mut buffer).unwrap()).collect();
                 assert_eq!(lengths, [[100; 9].as_slice(), &[50]].concat());
             }
+        });
+    }
+
+    #[test]
+    fn refused_segmentation_is_tried_again_later() {
+        in_runtime(|| {
+            let socket = bind("127.0.0.1:0".parse().unwrap(), 1 << 20).unwrap();
+            let mut port = Port::new(Lane::Plain, socket, true, 1500).unwrap();
+            let could = port.groups();
+            let refused = Instant::now();
+            port.segmentation = Segmentation::RefusedUntil(refused + SEGMENTATION_RETRY);
+            port.retry_segmentation(refused + SEGMENTATION_RETRY - Duration::from_millis(1));
+            assert!(!port.groups());
+            port.retry_segmentation(refused + SEGMENTATION_RETRY);
+            assert_eq!(port.groups(), could);
         });
     }
 }

@@ -1,199 +1,18 @@
 //! Dataplanes on real sockets of the loopback interface.
 #![allow(clippy::unwrap_used)]
 
-use std::net::{SocketAddr, UdpSocket};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant, UNIX_EPOCH};
+mod nodes;
 
-use bytes::Bytes;
-use falconet_crypto::{Now, TransportSecret};
-use falconet_dataplane::{
-    Class, Closed, Completion, Consumer, Consumers, Dataplane, DataplaneConfig, Full, Inbound, LinkEmulation,
-    Outgoing, Rate, Recipients, Stats, TrySendError,
-};
-use falconet_transport::{Event, Lane, PeerConfig, PeerId, Policy, TransportConfig, split};
+use std::net::UdpSocket;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::channel;
+use std::time::{Duration, Instant};
 
-/// The peer's handle in both nodes of a pair.
-const PEER: PeerId = PeerId(0);
-/// How long a test waits for what must happen.
-const PATIENCE: Duration = Duration::from_secs(20);
-/// The tests that count the process's threads and descriptors run alone.
-static ALONE: Mutex<()> = Mutex::new(());
-
-fn alone() -> std::sync::MutexGuard<'static, ()> {
-    ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
-}
-
-struct Collect(Sender<Inbound>);
-
-impl Consumer for Collect {
-    fn deliver(&mut self, batch: Vec<Inbound>) -> Result<(), Full> {
-        for inbound in batch {
-            let _ = self.0.send(inbound);
-        }
-        Ok(())
-    }
-}
-
-struct Refuse;
-
-impl Consumer for Refuse {
-    fn deliver(&mut self, _batch: Vec<Inbound>) -> Result<(), Full> {
-        Err(Full)
-    }
-}
-
-#[derive(Default)]
-struct Tally {
-    sent: AtomicUsize,
-    dropped: AtomicUsize,
-    bytes: AtomicUsize,
-}
-
-impl Completion for Tally {
-    fn finished(&self, sent: usize, dropped: usize, sent_bytes: usize, _at: Instant) {
-        self.sent.fetch_add(sent, Ordering::Relaxed);
-        self.dropped.fetch_add(dropped, Ordering::Relaxed);
-        self.bytes.fetch_add(sent_bytes, Ordering::Relaxed);
-    }
-}
-
-impl Tally {
-    fn finished(&self) -> usize {
-        self.sent.load(Ordering::Relaxed) + self.dropped.load(Ordering::Relaxed)
-    }
-}
-
-struct Node {
-    dataplane: Dataplane,
-    received: Receiver<Inbound>,
-    events: Receiver<Event>,
-    secret: u8,
-}
-
-fn now() -> Now {
-    Now {
-        instant: Instant::now(),
-        unix: std::time::SystemTime::now().duration_since(UNIX_EPOCH).unwrap(),
-    }
-}
-
-fn config() -> DataplaneConfig {
-    DataplaneConfig::new()
-        .with_listen("127.0.0.1:0".parse().unwrap())
-        .with_listen_plain("127.0.0.1:0".parse().unwrap())
-        .with_socket_buffer(4 << 20)
-}
-
-fn start(secret: u8, config: DataplaneConfig) -> Node {
-    let (tx, received) = channel();
-    let consumers = |events| Consumers {
-        chunks: Box::new(Collect(tx.clone())),
-        messages: Box::new(Collect(tx)),
-        events,
-    };
-    start_with(secret, config, consumers, received)
-}
-
-fn start_with(
-    secret: u8,
-    config: DataplaneConfig,
-    consumers: impl FnOnce(Box<dyn FnMut(Event) + Send>) -> Consumers,
-    received: Receiver<Inbound>,
-) -> Node {
-    let key = TransportSecret::from_bytes([secret; 32]);
-    let (handshakes, sessions) = split(TransportConfig::default(), key, now(), [secret; 32]);
-    let (event_tx, events) = channel();
-    let consumers = consumers(Box::new(move |event| {
-        let _ = event_tx.send(event);
-    }));
-    Node {
-        dataplane: Dataplane::start(config, handshakes, sessions, consumers).unwrap(),
-        received,
-        events,
-        secret,
-    }
-}
-
-impl Node {
-    fn knows(&self, other: &Node, policy: Policy) {
-        let key = TransportSecret::from_bytes([other.secret; 32]).public();
-        let mut config = PeerConfig::new(key).with_policy(policy);
-        if let Some(address) = other.dataplane.local_addr() {
-            config = config.with_address(address);
-        }
-        if let Some(address) = other.dataplane.local_plain_addr() {
-            config = config.with_plain_address(address);
-        }
-        self.dataplane.sender().add_peer(PEER, config).unwrap();
-    }
-
-    fn send(&self, datagrams: Vec<Bytes>, class: Class) -> Arc<Tally> {
-        let tally = Arc::new(Tally::default());
-        let mut outgoing = Some(outgoing(datagrams, class, Some(&tally)));
-        wait_until("room to send", || {
-            match self.dataplane.sender().try_send(outgoing.take().unwrap()) {
-                Ok(()) => true,
-                Err(TrySendError::Full(back)) => {
-                    outgoing = Some(back);
-                    false
-                }
-                Err(error) => panic!("{error}"),
-            }
-        });
-        tally
-    }
-
-    fn receive(&self, count: usize) -> Vec<Inbound> {
-        (0..count)
-            .map(|_| self.received.recv_timeout(PATIENCE).unwrap())
-            .collect()
-    }
-
-    fn stats(&self) -> Stats {
-        self.dataplane.stats()
-    }
-}
-
-fn outgoing(datagrams: Vec<Bytes>, class: Class, tally: Option<&Arc<Tally>>) -> Outgoing {
-    Outgoing {
-        to: Recipients::One(PEER),
-        class,
-        datagrams,
-        completion: tally.map(|tally| Arc::clone(tally) as Arc<dyn Completion>),
-    }
-}
-
-fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
-    let start = Instant::now();
-    while !done() {
-        assert!(start.elapsed() < PATIENCE, "waited in vain for {what}");
-        std::thread::sleep(Duration::from_millis(2));
-    }
-}
-
-/// `count` datagrams of `length` bytes, each with its number behind the kind.
-fn numbered(kind: u8, count: u32, length: usize) -> Vec<Bytes> {
-    (0..count)
-        .map(|i| {
-            let mut datagram = vec![0; length];
-            datagram[0] = kind;
-            datagram[1..5].copy_from_slice(&i.to_le_bytes());
-            Bytes::from(datagram)
-        })
-        .collect()
-}
-
-fn numbers(inbound: &[Inbound]) -> Vec<u32> {
-    let mut numbers: Vec<_> = inbound
-        .iter()
-        .map(|i| u32::from_le_bytes(i.datagram[1..5].try_into().unwrap()))
-        .collect();
-    numbers.sort_unstable();
-    numbers
-}
+use falconet_crypto::TransportSecret;
+use falconet_dataplane::{Class, Closed, Consumers, DataplaneConfig, LinkEmulation, Rate, Stats};
+use falconet_transport::{Event, Lane, PeerConfig, PeerId, Policy};
+use nodes::*;
 
 fn both_ways(policy: Policy, lane: Lane) {
     let (a, b) = (start(1, config()), start(2, config()));
@@ -420,72 +239,37 @@ fn a_removed_peer_is_told_of() {
 fn address_in_use_and_bad_configuration_are_typed_errors() {
     let taken = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let holder = UdpSocket::bind(taken).unwrap();
-    let key = TransportSecret::from_bytes([1; 32]);
-    let (handshakes, sessions) = split(TransportConfig::default(), key, now(), [1; 32]);
-    let consumers = Consumers {
-        chunks: Box::new(Refuse),
-        messages: Box::new(Refuse),
-        events: Box::new(|_| {}),
-    };
-    let config = DataplaneConfig::new().with_listen(taken);
-    let error = Dataplane::start(config, handshakes, sessions, consumers).unwrap_err();
+    let error = try_start(1, DataplaneConfig::new().with_listen(taken)).unwrap_err();
     assert!(error.to_string().contains(&taken.to_string()), "{error}");
     drop(holder);
 }
 
-#[cfg(target_os = "linux")]
 #[test]
-fn shutdown_under_load_leaves_no_thread_and_no_descriptor() {
-    let _alone = alone();
-    let ours = || {
-        std::fs::read_dir("/proc/self/task")
-            .unwrap()
-            .filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("comm")).ok())
-            .filter(|name| name.starts_with("gone-"))
-            .count()
-    };
-    let sockets = |port: u16| {
-        let hex = format!(":{port:04X} ");
-        std::fs::read_to_string("/proc/self/net/udp")
-            .unwrap()
-            .matches(&hex)
-            .count()
-    };
-    let unpaced = || config().with_rate(Rate::Unlimited).with_thread_prefix("gone");
-    let (a, b) = (start(1, unpaced()), start(2, unpaced()));
-    a.knows(&b, Policy::Require);
-    b.knows(&a, Policy::Require);
-    let ports: Vec<SocketAddr> = [&a, &b]
-        .into_iter()
-        .flat_map(|n| [n.dataplane.local_addr(), n.dataplane.local_plain_addr()])
-        .flatten()
-        .collect();
-    let tally = a.send(numbered(0x11, 20_000, 1_400), Class::Relay);
-    b.receive(1);
-    wait_until("four threads", || ours() == 4);
-    a.dataplane.shutdown();
-    drop(b.dataplane);
-    assert_eq!(tally.finished(), 20_000, "every datagram left or was given up");
-    assert_eq!(ours(), 0);
-    for port in ports {
-        assert_eq!(sockets(port.port()), 0, "{port} is still open");
+fn what_a_peer_sends_after_it_was_added_is_never_a_strangers() {
+    let node = start(1, config());
+    let to = node.dataplane.local_plain_addr().unwrap();
+    for peer in 0..300 {
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let key = TransportSecret::from_bytes([100; 32].map(|b: u8| b.wrapping_add(peer as u8))).public();
+        let config = PeerConfig::new(key)
+            .with_policy(Policy::Plain)
+            .with_plain_address(socket.local_addr().unwrap());
+        node.dataplane.sender().add_peer(PeerId(peer), config).unwrap();
+        socket.send_to(&[0x20, 1, 2, 3, 4], to).unwrap();
+        let inbound = node.received.recv_timeout(PATIENCE).unwrap();
+        assert_eq!(inbound.peer, Some(PeerId(peer)));
+        node.dataplane.sender().remove_peer(PeerId(peer)).unwrap();
     }
 }
 
-#[cfg(target_os = "linux")]
 #[test]
-fn starting_and_stopping_again_and_again_leaks_nothing() {
-    let _alone = alone();
-    let open = || {
-        std::fs::read_dir("/proc/self/fd")
-            .unwrap()
-            .filter_map(|fd| std::fs::read_link(fd.ok()?.path()).ok())
-            .filter(|target| target.to_string_lossy().contains("timerfd"))
-            .count()
-    };
-    for _ in 0..20 {
-        start(1, config()).dataplane.shutdown();
-    }
-    // Other tests' dataplanes have one timer each; twenty leaked ones would show.
-    wait_until("the timers to close", || open() < 20);
+fn senders_learn_when_their_commands_were_carried_out() {
+    let (a, b) = (start(1, config()), start(2, config()));
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let sender = a.dataplane.sender();
+    a.knows(&b, Policy::Require);
+    sender.connect(PEER).unwrap();
+    assert_eq!(runtime.block_on(sender.settle()), Ok(()));
+    drop(a.dataplane);
+    assert_eq!(runtime.block_on(sender.settle()), Err(Closed));
 }

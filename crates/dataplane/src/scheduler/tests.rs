@@ -32,7 +32,7 @@ fn push(scheduler: &mut Scheduler, class: Class, peer: u32, length: usize, now: 
 /// The next group as (class, peer, lengths).
 fn poll(scheduler: &mut Scheduler, now: Instant) -> Option<(Class, PeerId, Vec<usize>)> {
     let (mut group, mut expired) = (Vec::new(), Vec::new());
-    let (class, peer) = scheduler.poll_group(now, LIMITS, &mut group, &mut expired)?;
+    let (class, peer) = scheduler.poll_group(now, LIMITS, |_| false, &mut group, &mut expired)?;
     Some((class, peer, group.iter().map(|e| e.datagram.len()).collect()))
 }
 
@@ -91,7 +91,10 @@ fn old_datagrams_expire_and_are_handed_back() {
     let later = start + Duration::from_millis(1_001);
     push(&mut s, Class::Relay, 1, 50, later);
     let (mut group, mut expired) = (Vec::new(), Vec::new());
-    assert!(s.poll_group(later, LIMITS, &mut group, &mut expired).is_some());
+    assert!(
+        s.poll_group(later, LIMITS, |_| false, &mut group, &mut expired)
+            .is_some()
+    );
     assert_eq!((group.len(), expired.len()), (1, 3));
     assert!(s.is_empty());
     assert_eq!(s.depth(Class::Relay), Cost::default());
@@ -104,7 +107,10 @@ fn only_expired_left_is_nothing_to_send() {
     push(&mut s, Class::Control, 2, 100, start);
     let (mut group, mut expired) = (Vec::new(), Vec::new());
     let later = start + Duration::from_secs(2);
-    assert!(s.poll_group(later, LIMITS, &mut group, &mut expired).is_none());
+    assert!(
+        s.poll_group(later, LIMITS, |_| false, &mut group, &mut expired)
+            .is_none()
+    );
     assert_eq!(expired.len(), 2);
 }
 
@@ -204,7 +210,7 @@ proptest! {
         }
         let limits = GroupLimits { bytes: limit, ..LIMITS };
         let (mut group, mut expired) = (Vec::new(), Vec::new());
-        while let Some((class, peer)) = s.poll_group(now, limits, &mut group, &mut expired) {
+        while let Some((class, peer)) = s.poll_group(now, limits, |_| false, &mut group, &mut expired) {
             let total: usize = group.iter().map(|e| e.datagram.len() + 32).sum();
             prop_assert!(group.len() == 1 || total <= limit);
             let first = group[0].datagram.len();
@@ -222,4 +228,37 @@ proptest! {
             prop_assert!(s.classes[class.index()].turns.is_empty());
         }
     }
+}
+
+#[test]
+fn peers_that_are_held_are_passed_over_and_save_nothing_up() {
+    let (mut s, now) = (scheduler([1; 4]), Instant::now());
+    for _ in 0..40 {
+        push(&mut s, Class::Relay, 1, 1_000, now);
+        push(&mut s, Class::Relay, 2, 1_000, now);
+        push(&mut s, Class::Proposal, 1, 1_000, now);
+    }
+    let (mut group, mut expired) = (Vec::new(), Vec::new());
+    let mut poll_with = |s: &mut Scheduler, held: &[u32]| {
+        group.clear();
+        let holds = |peer: PeerId| held.contains(&peer.0);
+        let next = s.poll_group(now, LIMITS, holds, &mut group, &mut expired);
+        next.map(|(class, peer)| (class, peer.0, group.len()))
+    };
+    assert_eq!(poll_with(&mut s, &[1, 2]), None);
+    let mut sent = 0;
+    while let Some((class, peer, datagrams)) = poll_with(&mut s, &[1]) {
+        assert_eq!((class, peer), (Class::Relay, 2));
+        sent += datagrams;
+    }
+    assert_eq!(sent, 40);
+    // Both classes are backlogged again: neither has a claim to more than its half.
+    let classes: Vec<_> = (0..2)
+        .filter_map(|_| poll_with(&mut s, &[]))
+        .map(|next| next.0)
+        .collect();
+    assert!(
+        classes.contains(&Class::Proposal) && classes.contains(&Class::Relay),
+        "{classes:?}"
+    );
 }
