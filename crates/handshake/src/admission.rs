@@ -37,7 +37,7 @@ mod sources;
 #[cfg(test)]
 mod tests;
 
-pub use options::{AdmissionOptions, OptionsError};
+pub use options::{AdmissionOptions, CheckedOptions, OptionsError};
 pub use refusal::Refusal;
 
 /// What is known about an initiation before any key is used.

@@ -91,7 +91,9 @@ mod session;
 #[cfg(test)]
 mod tests;
 
-pub use admission::{Admission, AdmissionOptions, Class, Decision, Evidence, OptionsError, Refusal};
+pub use admission::{
+    Admission, AdmissionOptions, CheckedOptions, Class, Decision, Evidence, OptionsError, Refusal,
+};
 pub use cookie::{COOKIE_LIFETIME, Cookie, CookieJar};
 pub use discard::{Discard, HandshakeError};
 pub use falconet_crypto::SessionIndex;

@@ -1,6 +1,7 @@
 //! Limits and choices of one node's transport.
 
 use falconet_crypto::Suite;
+use falconet_handshake::{AdmissionOptions, CheckedOptions, OptionsError};
 
 /// Limits and choices of one node's transport. All have defaults.
 #[derive(Clone, Debug)]
@@ -10,7 +11,7 @@ pub struct TransportConfig {
     pub(crate) aes: bool,
     pub(crate) plain_strangers: bool,
     pub(crate) buffered: BufferLimits,
-    pub(crate) budgets: Budgets,
+    pub(crate) admission: CheckedOptions,
 }
 
 /// Caps on sends that wait for a session; `docs/spec/session.md#buffered`.
@@ -19,14 +20,6 @@ pub(crate) struct BufferLimits {
     pub(crate) peer_bytes: usize,
     pub(crate) peer_entries: usize,
     pub(crate) total_bytes: usize,
-}
-
-/// Admission of initiations, a second.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Budgets {
-    pub(crate) without_cookie: u32,
-    pub(crate) with_cookie: u32,
-    pub(crate) cookie_replies: u32,
 }
 
 impl Default for TransportConfig {
@@ -41,11 +34,7 @@ impl Default for TransportConfig {
                 peer_entries: 128,
                 total_bytes: 64 << 20,
             },
-            budgets: Budgets {
-                without_cookie: 300,
-                with_cookie: 300,
-                cookie_replies: 20_000,
-            },
+            admission: CheckedOptions::default(),
         }
     }
 }
@@ -93,19 +82,15 @@ impl TransportConfig {
         self
     }
 
-    /// Initiations answered a second, without and with a valid cookie (default 300 and 300).
-    #[must_use]
-    pub fn with_initiation_budgets(mut self, without_cookie: u32, with_cookie: u32) -> Self {
-        self.budgets.without_cookie = without_cookie;
-        self.budgets.with_cookie = with_cookie;
-        self
-    }
-
-    /// Cookie replies a second; default 20,000.
-    #[must_use]
-    pub fn with_cookie_replies(mut self, replies: u32) -> Self {
-        self.budgets.cookie_replies = replies;
-        self
+    /// Which initiations are worth a Diffie-Hellman: budgets by class, limits by source, cookie replies.
+    /// Default [`AdmissionOptions::default`].
+    ///
+    /// # Errors
+    ///
+    /// [`OptionsError`] names the option that is wrong.
+    pub fn with_admission(mut self, options: AdmissionOptions) -> Result<Self, OptionsError> {
+        self.admission = options.check()?;
+        Ok(self)
     }
 
     pub(crate) fn allows(&self, suite: Suite) -> bool {

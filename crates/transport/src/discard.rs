@@ -40,22 +40,26 @@ pub enum Discard {
     /// A response or cookie reply that answers no pending initiation.
     #[error("answer to no pending initiation")]
     Unsolicited,
-    /// The queue to the data plane is full, or no receiver index is free.
-    #[error("no room for another session")]
+    /// Half of all receiver indices are in use or at rest: none is given out.
+    #[error("no receiver index is free")]
     Overloaded,
-    /// The initiation budget is spent; a cookie reply was sent.
+    /// The results that wait for the data plane fill their queue.
+    #[error("the data plane has no room for another session")]
+    NoRoom,
+    /// Admission asked for a cookie, and a cookie reply was sent.
     #[error("a cookie was asked for")]
     CookieDemanded,
-    /// The initiation budget is spent, and so is the budget of cookie replies, or the cookie was valid.
-    #[error("initiation budget spent")]
-    BudgetSpent,
+    /// Admission refused the initiation.
+    #[error("initiation not admitted: {0}")]
+    Refused(#[from] falconet_handshake::Refusal),
     /// A plain datagram of a peer that must use the authenticated lane.
     #[error("plain datagram refused by policy")]
     PlainRefused,
 }
 
 impl Discard {
-    /// Every reason of this crate itself; those of the handshake and of the frame are their own.
+    /// Every reason of this crate itself; those of the handshake, of its admission and of the frame are
+    /// their own.
     pub const OWN: [Self; 14] = [
         Self::Empty,
         Self::UnknownType,
@@ -68,8 +72,8 @@ impl Discard {
         Self::SuiteRefused,
         Self::Unsolicited,
         Self::Overloaded,
+        Self::NoRoom,
         Self::CookieDemanded,
-        Self::BudgetSpent,
         Self::PlainRefused,
     ];
 
@@ -90,8 +94,9 @@ impl Discard {
             Self::SuiteRefused => "suite_refused",
             Self::Unsolicited => "unsolicited",
             Self::Overloaded => "overloaded",
+            Self::NoRoom => "no_room",
             Self::CookieDemanded => "cookie_demanded",
-            Self::BudgetSpent => "budget_spent",
+            Self::Refused(reason) => reason.label(),
             Self::PlainRefused => "plain_refused",
         }
     }

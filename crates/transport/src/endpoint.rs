@@ -7,7 +7,7 @@ use crate::{
 use crate::{PeerId, Received, SendError, SessionStats, Sessions, Transmit, TransportConfig, split};
 use bytes::{Bytes, BytesMut};
 use falconet_auth_framing::{HEADER_LEN, MESSAGE_TYPE_DATA, OVERHEAD};
-use falconet_crypto::{Now, TransportSecret};
+use falconet_crypto::{Now, Tai64N, TransportPublicKey, TransportSecret};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::time::Instant;
@@ -186,6 +186,26 @@ impl Endpoint {
     pub fn poll_timeout(&self) -> Option<Instant> {
         let timeouts = [self.handshakes.poll_timeout(), self.sessions.poll_timeout()];
         timeouts.into_iter().flatten().min()
+    }
+
+    /// See [`Handshakes::set_under_load`].
+    pub fn set_under_load(&mut self, under_load: bool) {
+        self.handshakes.set_under_load(under_load);
+    }
+
+    /// See [`Handshakes::raise_timestamp`].
+    pub fn raise_timestamp(&mut self, floor: Tai64N) {
+        self.handshakes.raise_timestamp(floor);
+    }
+
+    /// See [`Handshakes::poll_timestamp_mark`].
+    pub fn poll_timestamp_mark(&mut self) -> Option<Tai64N> {
+        self.handshakes.poll_timestamp_mark()
+    }
+
+    /// See [`Handshakes::raise_peer_timestamp`].
+    pub fn raise_peer_timestamp(&mut self, key: TransportPublicKey, timestamp: Tai64N) {
+        self.handshakes.raise_peer_timestamp(key, timestamp);
     }
 
     /// The data-plane half, to ask it things.

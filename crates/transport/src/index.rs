@@ -105,10 +105,15 @@ impl Indices {
         self.key
     }
 
+    /// Whether [`Indices::allocate`] would find one.
+    pub(crate) fn has_free(&mut self, now: Instant) -> bool {
+        self.forget_before(now);
+        self.order.len() < self.cap
+    }
+
     /// A fresh index, or `None` if half of all are reserved.
     pub(crate) fn allocate(&mut self, now: Instant, rng: &mut impl Rng) -> Option<SessionIndex> {
-        self.forget_before(now);
-        if self.order.len() >= self.cap {
+        if !self.has_free(now) {
             return None;
         }
         for _ in 0..MAX_DRAWS {

@@ -52,7 +52,8 @@
 //!
 //! - no order, no retransmission of data, no congestion control, no fragmentation;
 //! - no secrecy of lengths, times and addresses;
-//! - no persistence: the embedder keeps timestamps ([`Handshakes::last_timestamp`]) and who was seen.
+//! - no persistence: the embedder stores what it is handed ([`Handshakes::poll_timestamp_mark`],
+//!   [`Handshakes::peer_timestamps`], who was seen) and hands it to the next run.
 //!
 //! # Example
 //!
@@ -121,6 +122,8 @@ pub use record::{
     Capabilities, LaneAddresses, MAX_RECORD_LEN, PeerRecord, RecordContent, RecordError, UnverifiedRecord,
 };
 pub use sessions::{SendError, SessionStats, Sessions};
+
+pub use falconet_handshake::{AdmissionOptions, OptionsError, Refusal};
 
 use falconet_crypto::{Now, TransportSecret};
 use falconet_handshake::LocalStatic;

@@ -92,6 +92,15 @@ impl AdmissionOptions {
     ///
     /// [`OptionsError`] names the field that is wrong.
     pub fn build(self, now: Now, rng: &mut impl CryptoRng) -> Result<Admission, OptionsError> {
+        Ok(self.check()?.build(now, rng))
+    }
+
+    /// Checks the options by themselves, before there is a clock or a generator to build with.
+    ///
+    /// # Errors
+    ///
+    /// [`OptionsError`] names the field that is wrong.
+    pub fn check(self) -> Result<CheckedOptions, OptionsError> {
         if self.per_source > self.proved {
             return Err(OptionsError::PerSource {
                 per_source: self.per_source,
@@ -103,7 +112,18 @@ impl AdmissionOptions {
                 sources: self.sources,
             });
         }
-        Ok(Admission::new(&self, now, rng))
+        Ok(CheckedOptions(self))
+    }
+}
+
+/// Options that fit together: only [`AdmissionOptions::check`] makes them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CheckedOptions(AdmissionOptions);
+
+impl CheckedOptions {
+    /// The admission of one thread; `rng` draws the key of its table.
+    pub fn build(&self, now: Now, rng: &mut impl CryptoRng) -> Admission {
+        Admission::new(&self.0, now, rng)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::timing::{FIRST_RETRY, GIVE_UP_AFTER, PENDING_LIFETIME, REKEY_TIMEOUT};
 use falconet_crypto::{SessionIndex, Suite, Tai64N};
-use falconet_handshake::{COOKIE_LIFETIME, Cookie, PeerStatic, PendingInitiation};
+use falconet_handshake::{COOKIE_LIFETIME, Cookie, Mac1, PeerStatic, PendingInitiation};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -23,6 +23,10 @@ pub(crate) struct Contact {
     pub(crate) last_sent: Option<Instant>,
     pub(crate) round_trip: Option<Duration>,
     pub(crate) dial: Option<Dial>,
+    /// Where its record says that it is, if it is a validator.
+    pub(crate) recorded: Option<SocketAddr>,
+    /// Our last response: the initiator may answer it with a cookie.
+    pub(crate) answered: Option<Answered>,
     cookie: Option<StoredCookie>,
     /// The two newest initiations, newest last.
     pending: [Option<Pending>; 2],
@@ -45,6 +49,13 @@ pub(crate) struct Pending {
     pub(crate) sent: Instant,
 }
 
+/// A response of ours that left.
+pub(crate) struct Answered {
+    pub(crate) index: SessionIndex,
+    pub(crate) mac1: Mac1,
+    pub(crate) to: SocketAddr,
+}
+
 /// Kept by address and apart from any session, so that it outlives both.
 struct StoredCookie {
     cookie: Cookie,
@@ -63,6 +74,8 @@ impl Contact {
             last_sent: None,
             round_trip: None,
             dial: None,
+            recorded: None,
+            answered: None,
             cookie: None,
             pending: [None, None],
         }

@@ -5,7 +5,7 @@ use super::{Handshakes, MAX_TRANSMITS};
 use crate::timing::{INITIATION_INTERVAL, REKEY_TIMEOUT};
 use crate::{Lane, PeerId, Transmit};
 use bytes::Bytes;
-use falconet_crypto::{Now, Tai64N};
+use falconet_crypto::Now;
 use falconet_handshake::PendingInitiation;
 use rand_core::Rng;
 use std::net::SocketAddr;
@@ -87,7 +87,7 @@ impl Handshakes {
         let to = dial.to;
         contact.last_sent = Some(now.instant);
         self.stats.suite_fallbacks += u64::from(falls_back);
-        let timestamp = next_timestamp(&mut self.timestamp, now);
+        let timestamp = self.timestamps.next(now);
         let statics = Arc::clone(&contact.statics);
         let cookie = contact.cookie(now.instant, to);
         let (initiation, datagram) = PendingInitiation::new(
@@ -115,12 +115,4 @@ impl Handshakes {
 fn with_jitter(interval: Duration, random: u32) -> Duration {
     let share = (u64::from(random) * (interval.as_nanos() as u64 / 3)) >> 32;
     interval + Duration::from_nanos(share)
-}
-
-/// The clock, or one more than the last: it never goes back; `docs/spec/session.md#timestamps`.
-fn next_timestamp(last: &mut Option<Tai64N>, now: Now) -> Tai64N {
-    let clock = Tai64N::from_unix(now.unix);
-    let timestamp = last.map_or(clock, |last| clock.max(last.next()));
-    *last = Some(timestamp);
-    timestamp
 }

@@ -1,13 +1,13 @@
 //! Inbound handshake messages, cheapest checks first; `docs/spec/session.md#admission`.
 
-use super::admission::Verdict;
-use super::{Handshakes, MAX_OUTBOX, MAX_TRANSMITS};
+use super::contact::Answered;
+use super::{Handshakes, MAX_TRANSMITS};
 use crate::message::{NewSession, Origin};
 use crate::timing::INITIATION_INTERVAL;
 use crate::{Discard, Lane, ToSessions, Transmit};
 use bytes::Bytes;
 use falconet_crypto::{Now, Suite};
-use falconet_handshake::{CookieReply, Initiation, Mac1Checked, Message, Response};
+use falconet_handshake::{CookieReply, Decision, Initiation, Mac1, Mac1Checked, Message, Response};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -39,15 +39,18 @@ impl Handshakes {
         if !self.config.allows(initiation.suite()) {
             return Err(Discard::SuiteRefused);
         }
-        // Before any key is used: what cannot be handed on must cost nothing.
-        if self.outbox.len() >= MAX_OUTBOX {
+        let checked = initiation.check_mac1(&self.local)?;
+        // docs/spec/session.md#room: what cannot be handed on costs no key and spends no budget.
+        if !self.has_room() {
+            return Err(Discard::NoRoom);
+        }
+        if !self.indices.has_free(now.instant) {
             return Err(Discard::Overloaded);
         }
-        let checked = initiation.check_mac1(&self.local)?;
-        match self.admission.judge(now, from, &checked, &mut self.rng) {
-            Verdict::Admit => self.accept(now, from, checked),
-            Verdict::Refuse(reason) => Err(reason),
-            Verdict::Cookie => {
+        match self.gate.admit(now, from, &checked, &mut self.rng) {
+            Decision::Admit(_) => self.accept(now, from, checked),
+            Decision::Drop(reason) => Err(reason.into()),
+            Decision::CookieReply => {
                 self.demand_cookie(from, &checked);
                 Err(Discard::CookieDemanded)
             }
@@ -58,7 +61,9 @@ impl Handshakes {
         if self.transmits.len() >= MAX_TRANSMITS {
             return;
         }
-        let reply = self.admission.reply(&self.local, initiation, from, &mut self.rng);
+        let reply = self
+            .gate
+            .cookie_reply(&self.local, initiation, from, &mut self.rng);
         self.stats.cookie_replies_sent += 1;
         self.transmits.push_back(transmit(from, &reply));
     }
@@ -90,9 +95,20 @@ impl Handshakes {
         }
         let index = self.indices.allocate(now.instant, &mut self.rng);
         let index = index.ok_or(Discard::Overloaded)?;
-        let (keys, response) = verified.respond(&contact.statics, index, &mut self.rng)?;
+        let (keys, mut response) = verified.respond(&contact.statics, index, &mut self.rng)?;
+        // docs/spec/session.md#response-cookie
+        if let Some(cookie) = contact.cookie(now.instant, from) {
+            cookie.stamp_response(&mut response);
+        }
+        let forgotten = contact.answered.replace(Answered {
+            index,
+            mac1: Mac1::of_response(&response),
+            to: from,
+        });
         contact.greatest = Some(timestamp);
         contact.last_accepted = Some(now.instant);
+        self.by_index.insert(index, peer);
+        self.forget_indices([forgotten.map(|answered| answered.index)]);
         self.stats.accepted += 1;
         self.outbox.push_back(ToSessions(NewSession {
             peer,
@@ -108,8 +124,8 @@ impl Handshakes {
     fn handle_response(&mut self, now: Now, response: Response) -> Result<(), Discard> {
         let index = response.receiver();
         let peer = *self.by_index.get(&index).ok_or(Discard::Unsolicited)?;
-        if self.outbox.len() >= MAX_OUTBOX {
-            return Err(Discard::Overloaded);
+        if !self.has_room() {
+            return Err(Discard::NoRoom);
         }
         let response = response.check_mac1(&self.local)?;
         let contact = self.contacts.get_mut(peer.slot()).and_then(Option::as_deref_mut);
@@ -147,11 +163,20 @@ impl Handshakes {
         let contact = self.contacts.get_mut(peer.slot()).and_then(Option::as_deref_mut);
         let contact = contact.ok_or(Discard::Unsolicited)?;
         let statics = Arc::clone(&contact.statics);
-        let pending = contact.pending(index).ok_or(Discard::Unsolicited)?;
-        let cookie = pending.initiation.open_cookie_reply(&statics, reply)?;
-        let to = pending.to;
+        if let Some(pending) = contact.pending(index) {
+            let cookie = pending.initiation.open_cookie_reply(&statics, reply)?;
+            let to = pending.to;
+            contact.store_cookie(now.instant, to, cookie);
+            self.hasten_dial(now, peer);
+            return Ok(());
+        }
+        // docs/spec/session.md#response-cookie: the initiator dials again, and our next answer has mac2.
+        let answered = contact.answered.as_ref();
+        let answered = answered.filter(|answered| answered.index == index);
+        let answered = answered.ok_or(Discard::Unsolicited)?;
+        let cookie = reply.open(&statics, &answered.mac1)?;
+        let to = answered.to;
         contact.store_cookie(now.instant, to, cookie);
-        self.hasten_dial(now, peer);
         Ok(())
     }
 }

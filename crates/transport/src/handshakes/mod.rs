@@ -1,45 +1,45 @@
 //! The engine of the handshake thread: admission, pending initiations, timestamps, cookies, retries.
 
-mod admission;
 mod contact;
 mod dial;
+mod gate;
 mod inbound;
+mod timestamps;
 
 use crate::deadlines::Deadlines;
 use crate::index::Indices;
 use crate::message::Request;
 use crate::{AddPeerError, DiscardCounts, IndexKey, PeerConfig, PeerId, Policy};
 use crate::{ToHandshakes, ToSessions, Transmit, TransportConfig};
-use admission::Admission;
 use contact::Contact;
 use falconet_crypto::{Now, SecretBytes, SessionIndex, Suite, Tai64N, TransportPublicKey};
 use falconet_handshake::{LocalStatic, PeerStatic};
+use gate::Gate;
 use rand_chacha::ChaCha20Rng;
 use std::collections::{HashMap, VecDeque};
 use std::time::Instant;
+use timestamps::{Remembered, Timestamps};
 
-/// Results that wait for the dataplane thread; while full, initiations are not even opened.
-const MAX_OUTBOX: usize = 1024;
+/// Results that wait for the dataplane thread, one turn's worth; while full, initiations are discarded
+/// before their first Diffie-Hellman (`docs/spec/session.md#room`).
+const MAX_OUTBOX: usize = 64;
 /// Datagrams that wait to leave; while full, retries are put off and cookie replies are dropped.
 const MAX_TRANSMITS: usize = 4096;
-/// Removed peers whose greatest timestamp is remembered; the oldest goes first.
-const MAX_REMEMBERED: usize = 4096;
 
 /// Lives on the handshake thread; `docs/spec/session.md`. See the crate's root for the event loop.
 pub struct Handshakes {
     config: TransportConfig,
     local: LocalStatic,
     rng: ChaCha20Rng,
-    admission: Admission,
+    gate: Gate,
     indices: Indices,
     contacts: Vec<Option<Box<Contact>>>,
     by_key: HashMap<TransportPublicKey, PeerId>,
-    /// Pending initiations: two a peer at most.
+    /// Our messages that can be answered: two initiations and one response a peer at most.
     by_index: HashMap<SessionIndex, PeerId>,
     deadlines: Deadlines,
-    /// Our last timestamp: the next is greater, whatever the clock says.
-    timestamp: Option<Tai64N>,
-    remembered: VecDeque<(TransportPublicKey, Tai64N)>,
+    timestamps: Timestamps,
+    remembered: Remembered,
     transmits: VecDeque<Transmit>,
     outbox: VecDeque<ToSessions>,
     stats: HandshakeStats,
@@ -73,19 +73,19 @@ impl Handshakes {
         index_key: IndexKey,
         mut rng: ChaCha20Rng,
     ) -> Self {
-        let admission = Admission::new(now, config.budgets, &mut rng);
+        let gate = Gate::new(now, &config.admission, &mut rng);
         Self {
             config,
             local,
             rng,
-            admission,
+            gate,
             indices: Indices::new(index_key),
             contacts: Vec::new(),
             by_key: HashMap::new(),
             by_index: HashMap::new(),
             deadlines: Deadlines::default(),
-            timestamp: None,
-            remembered: VecDeque::new(),
+            timestamps: Timestamps::default(),
+            remembered: Remembered::default(),
             transmits: VecDeque::new(),
             outbox: VecDeque::new(),
             stats: HandshakeStats::default(),
@@ -115,8 +115,13 @@ impl Handshakes {
         let statics = PeerStatic::new(&self.local, key, psk).map_err(|_| AddPeerError::LowOrderKey)?;
         let aes = self.config.aes && config.suites.contains(&Suite::Aes256Gcm);
         let mut contact = Contact::new(statics, config.persistent, aes);
-        if let Some(at) = self.remembered.iter().position(|(known, _)| *known == key) {
-            contact.greatest = self.remembered.remove(at).map(|(_, timestamp)| timestamp);
+        contact.greatest = self.remembered.take(&key);
+        // docs/spec/session.md#recorded: a validator is a peer with an identity or a persistent one.
+        contact.recorded = config
+            .address
+            .filter(|_| config.persistent || config.identity.is_some());
+        if let Some(address) = contact.recorded {
+            self.gate.add_recorded(address);
         }
         if self.contacts.len() <= peer.slot() {
             self.contacts.resize_with(peer.slot() + 1, || None);
@@ -133,14 +138,16 @@ impl Handshakes {
             return;
         };
         let pending = contact.expire_pending(None);
+        let answered = contact.answered.take();
         self.forget_indices(pending);
+        self.forget_indices([answered.map(|answered| answered.index)]);
         self.deadlines.remove(peer);
         self.by_key.remove(contact.statics.key());
+        if let Some(address) = contact.recorded {
+            self.gate.remove_recorded(address);
+        }
         if let Some(greatest) = contact.greatest {
-            if self.remembered.len() >= MAX_REMEMBERED {
-                self.remembered.pop_front();
-            }
-            self.remembered.push_back((*contact.statics.key(), greatest));
+            self.remembered.insert(*contact.statics.key(), greatest);
         }
     }
 
@@ -197,14 +204,52 @@ impl Handshakes {
         self.local.public()
     }
 
-    /// Timestamps will be greater than `floor`: what an earlier run has persisted.
-    pub fn raise_timestamp(&mut self, floor: Tai64N) {
-        self.timestamp = self.timestamp.max(Some(floor));
+    /// Whether the result of another handshake has a place in the queue to the data plane. While it has
+    /// not, an initiation that is handed in is discarded (`docs/spec/session.md#room`): an embedder
+    /// may as well leave it in its socket.
+    pub fn has_room(&self) -> bool {
+        self.outbox.len() < MAX_OUTBOX
     }
 
-    /// The greatest timestamp sent so far, for [`Handshakes::raise_timestamp`] of the next run.
+    /// While true, every source has to prove its address by a cookie first, whatever the budgets say.
+    /// For an embedder that measures that this thread is past its share of a core; default false.
+    pub fn set_under_load(&mut self, under_load: bool) {
+        self.gate.set_under_load(under_load);
+    }
+
+    /// Timestamps will be greater than `floor`: the mark that an earlier run has stored.
+    pub fn raise_timestamp(&mut self, floor: Tai64N) {
+        self.timestamps.raise(floor);
+    }
+
+    /// A mark to store durably, for [`Handshakes::raise_timestamp`] of the next run: no timestamp up to
+    /// 30 s from now goes beyond it. Comes about twice a minute while there are handshakes;
+    /// `docs/spec/session.md#high-water`.
+    pub fn poll_timestamp_mark(&mut self) -> Option<Tai64N> {
+        self.timestamps.poll_mark()
+    }
+
+    /// The greatest timestamp sent so far.
     pub fn last_timestamp(&self) -> Option<Tai64N> {
-        self.timestamp
+        self.timestamps.last()
+    }
+
+    /// The greatest timestamp accepted of each peer, removed ones included, for
+    /// [`Handshakes::raise_peer_timestamp`] of the next run.
+    pub fn peer_timestamps(&self) -> impl Iterator<Item = (TransportPublicKey, Tai64N)> + '_ {
+        let contacts = self.contacts.iter().flatten();
+        let known = contacts.filter_map(|contact| Some((*contact.statics.key(), contact.greatest?)));
+        known.chain(self.remembered.iter())
+    }
+
+    /// Initiations by `key` are replays up to `timestamp`: what an earlier run has stored. For keys that
+    /// are no peers (yet) the last 4,096 calls count.
+    pub fn raise_peer_timestamp(&mut self, key: TransportPublicKey, timestamp: Tai64N) {
+        let peer = self.by_key.get(&key).copied();
+        match peer.and_then(|peer| self.contact_mut(peer)) {
+            Some(contact) => contact.greatest = contact.greatest.max(Some(timestamp)),
+            None => self.remembered.insert(key, timestamp),
+        }
     }
 
     /// One snapshot. Copies a short list; fine once a second.

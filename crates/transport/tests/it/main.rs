@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)] // Helpers of tests, where a panic is the report.
 #![allow(clippy::disallowed_methods)] // A test has to take its first reading of the clock from somewhere.
 
+mod admission;
 mod hostile;
 mod limits;
 mod model;

@@ -40,6 +40,10 @@ pub(crate) struct Node {
     peers: Vec<(PeerId, PeerConfig)>,
     config: TransportConfig,
     restarts: u32,
+    /// What its clock shows of the time since 1970 is less than the network's by this.
+    pub(crate) behind: Duration,
+    /// Asks everybody for a cookie, also after a reset.
+    pub(crate) under_load: bool,
 }
 
 pub(crate) struct Flight {
@@ -118,6 +122,8 @@ impl Network {
                 peers: peers.collect(),
                 config: config.clone(),
                 restarts: 0,
+                behind: ms(0),
+                under_load: false,
             };
             node.add_peers(now);
             network.nodes.push(node);
@@ -128,26 +134,38 @@ impl Network {
 
     /// Forgets everything that node `i` had in memory. Its keys stay.
     pub(crate) fn reset(&mut self, i: usize) {
-        let now = self.now;
+        let now = self.clock_of(i);
         let node = &mut self.nodes[i];
         node.restarts += 1;
         let mut seed = [i as u8 + 100; 32];
         seed[..4].copy_from_slice(&node.restarts.to_le_bytes());
         node.endpoint = Endpoint::new(node.config.clone(), secret(i), now, seed);
+        node.endpoint.set_under_load(node.under_load);
         node.add_peers(now);
         self.collect();
     }
 
+    /// From now on node `i` asks everybody for a cookie, or no longer does.
+    pub(crate) fn set_under_load(&mut self, i: usize, under_load: bool) {
+        self.nodes[i].under_load = under_load;
+        self.nodes[i].endpoint.set_under_load(under_load);
+    }
+
+    /// What the clock of node `i` shows.
+    pub(crate) fn clock_of(&self, i: usize) -> Now {
+        self.nodes[i].clock(self.now)
+    }
+
     pub(crate) fn send(&mut self, from: usize, to: usize, plaintext: &Bytes) -> Result<(), SendError> {
-        let result = self.nodes[from]
-            .endpoint
-            .send(self.now, PeerId(to as u32), plaintext);
+        let now = self.clock_of(from);
+        let result = self.nodes[from].endpoint.send(now, PeerId(to as u32), plaintext);
         self.collect();
         result
     }
 
     pub(crate) fn connect(&mut self, from: usize, to: usize) {
-        self.nodes[from].endpoint.connect(self.now, PeerId(to as u32));
+        let now = self.clock_of(from);
+        self.nodes[from].endpoint.connect(now, PeerId(to as u32));
         self.collect();
     }
 
@@ -193,7 +211,8 @@ impl Network {
         } else {
             for node in &mut self.nodes {
                 if node.endpoint.poll_timeout().is_some_and(|timeout| timeout <= at) {
-                    node.endpoint.handle_timeout(self.now);
+                    let now = node.clock(self.now);
+                    node.endpoint.handle_timeout(now);
                     assert!(
                         node.endpoint.poll_timeout().is_none_or(|next| next > at),
                         "the loop spins"
@@ -217,6 +236,7 @@ impl Network {
         }) else {
             return;
         };
+        let now = node.clock(now);
         match node
             .endpoint
             .handle_datagram(now, flight.from, flight.lane, &mut flight.datagram)
@@ -297,6 +317,13 @@ impl Network {
 }
 
 impl Node {
+    fn clock(&self, now: Now) -> Now {
+        Now {
+            unix: now.unix.saturating_sub(self.behind),
+            ..now
+        }
+    }
+
     fn add_peers(&mut self, now: Now) {
         for (peer, config) in &self.peers {
             self.endpoint.add_peer(now, *peer, config).unwrap();
