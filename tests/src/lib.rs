@@ -1,1 +1,6 @@
-//! Helpers shared by the tests across crates.
+//! What the tests across crates share.
+//!
+//! [`fuzz_targets`] holds what `fuzz/` runs for hours and `tests/fuzz_corpus.rs` replays in seconds: the same code, so
+//! that an input which once broke something stays tested where nobody fuzzes.
+
+pub mod fuzz_targets;

@@ -13,7 +13,10 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("transport", &["crypto", "handshake", "auth-framing"]),
     ("raptorcast", &["crypto", "pool"]),
     ("dataplane", &["crypto", "transport", "pool"]),
-    ("falconet", &["crypto", "transport", "dataplane", "raptorcast", "pool"]),
+    (
+        "falconet",
+        &["crypto", "transport", "dataplane", "raptorcast", "pool"],
+    ),
     ("cli", &["crypto", "falconet"]),
 ];
 
@@ -25,25 +28,45 @@ const IO_CRATES: &[&str] = &["tokio", "socket2", "quinn-udp", "libc", "crossbeam
 const PEERS: &[&str] = &["boringtun", "snow", "reed-solomon-simd", "quinn"];
 
 fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("tests/ lies in the root").to_path_buf()
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .expect("tests/ lies in the root")
+        .to_path_buf()
 }
 
 /// Folder name of each workspace package with the names of its normal dependencies.
 fn dependencies() -> BTreeMap<String, BTreeSet<String>> {
     let output = Command::new(env!("CARGO"))
-        .args(["metadata", "--format-version", "1", "--no-deps", "--offline", "--locked"])
+        .args([
+            "metadata",
+            "--format-version",
+            "1",
+            "--no-deps",
+            "--offline",
+            "--locked",
+        ])
         .current_dir(root())
         .output()
         .expect("cargo metadata runs");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     let metadata: serde_json::Value = serde_json::from_slice(&output.stdout).expect("metadata is JSON");
     let packages = metadata["packages"].as_array().expect("packages");
-    packages.iter().map(|package| (folder(package), normal_dependencies(package))).collect()
+    packages
+        .iter()
+        .map(|package| (folder(package), normal_dependencies(package)))
+        .collect()
 }
 
 fn folder(package: &serde_json::Value) -> String {
     let manifest = Path::new(package["manifest_path"].as_str().expect("manifest path"));
-    let folder = manifest.parent().and_then(Path::file_name).expect("a package has a folder");
+    let folder = manifest
+        .parent()
+        .and_then(Path::file_name)
+        .expect("a package has a folder");
     folder.to_string_lossy().into_owned()
 }
 
@@ -64,15 +87,24 @@ fn crates_depend_only_along_the_arrows() {
             (dependency == "falconet" || short != dependency).then_some(short)
         });
         for dependency in ours {
-            assert!(allowed.contains(&dependency), "crates/{name} must not depend on crates/{dependency}");
+            assert!(
+                allowed.contains(&dependency),
+                "crates/{name} must not depend on crates/{dependency}"
+            );
         }
     }
 }
 
 #[test]
 fn every_crate_of_the_workspace_has_its_arrows_stated() {
-    for name in dependencies().keys().filter(|name| !["benches", "tests"].contains(&name.as_str())) {
-        assert!(ARROWS.iter().any(|(known, _)| known == name), "crates/{name} is not in ARROWS");
+    for name in dependencies()
+        .keys()
+        .filter(|name| !["benches", "tests"].contains(&name.as_str()))
+    {
+        assert!(
+            ARROWS.iter().any(|(known, _)| known == name),
+            "crates/{name} is not in ARROWS"
+        );
     }
 }
 
@@ -81,9 +113,15 @@ fn protocol_crates_do_no_io_and_the_product_links_no_peer() {
     for (name, dependencies) in dependencies() {
         for dependency in &dependencies {
             let is_product = ARROWS.iter().any(|(known, _)| *known == name);
-            assert!(!(is_product && PEERS.contains(&dependency.as_str())), "crates/{name} ships {dependency}");
+            assert!(
+                !(is_product && PEERS.contains(&dependency.as_str())),
+                "crates/{name} ships {dependency}"
+            );
             let is_sans_io = SANS_IO.contains(&name.as_str());
-            assert!(!(is_sans_io && IO_CRATES.contains(&dependency.as_str())), "crates/{name} uses {dependency}");
+            assert!(
+                !(is_sans_io && IO_CRATES.contains(&dependency.as_str())),
+                "crates/{name} uses {dependency}"
+            );
         }
     }
 }
@@ -118,7 +156,9 @@ fn citations() -> BTreeSet<String> {
     for source in files(&root().join("crates"), "rs") {
         let text = std::fs::read_to_string(&source).expect("a source is text");
         for tail in text.split("docs/spec/").skip(1) {
-            let end = tail.find(|c: char| !(c.is_ascii_alphanumeric() || "-_.#".contains(c))).unwrap_or(tail.len());
+            let end = tail
+                .find(|c: char| !(c.is_ascii_alphanumeric() || "-_.#".contains(c)))
+                .unwrap_or(tail.len());
             let citation = tail[..end].trim_end_matches('.');
             if citation.contains(".md#") {
                 cited.insert(citation.to_owned());
