@@ -1,7 +1,10 @@
 //! Limits and choices of one node's transport.
 
-use falconet_crypto::Suite;
+use falconet_crypto::{NetworkId, Suite};
 use falconet_handshake::{AdmissionOptions, CheckedOptions, OptionsError};
+
+/// Sends of all peers that wait for a session: what bytes do not bound, small datagrams fill.
+const MAX_BUFFERED_ENTRIES: usize = 65_536;
 
 /// Limits and choices of one node's transport. All have defaults.
 #[derive(Clone, Debug)]
@@ -12,6 +15,7 @@ pub struct TransportConfig {
     pub(crate) plain_strangers: bool,
     pub(crate) buffered: BufferLimits,
     pub(crate) admission: CheckedOptions,
+    pub(crate) network: Option<NetworkId>,
 }
 
 /// Caps on sends that wait for a session; `docs/spec/session.md#buffered`.
@@ -20,6 +24,7 @@ pub(crate) struct BufferLimits {
     pub(crate) peer_bytes: usize,
     pub(crate) peer_entries: usize,
     pub(crate) total_bytes: usize,
+    pub(crate) total_entries: usize,
 }
 
 impl Default for TransportConfig {
@@ -33,8 +38,10 @@ impl Default for TransportConfig {
                 peer_bytes: 128 << 10,
                 peer_entries: 128,
                 total_bytes: 64 << 20,
+                total_entries: MAX_BUFFERED_ENTRIES,
             },
             admission: CheckedOptions::default(),
+            network: None,
         }
     }
 }
@@ -71,13 +78,14 @@ impl TransportConfig {
     }
 
     /// What may wait for a session: bytes a peer (default 128 KiB), entries a peer (128), and bytes in
-    /// all (64 MiB).
+    /// all (64 MiB). In entries it is 65,536 in all.
     #[must_use]
     pub fn with_buffered(mut self, peer_bytes: usize, peer_entries: usize, total_bytes: usize) -> Self {
         self.buffered = BufferLimits {
             peer_bytes,
             peer_entries,
             total_bytes,
+            total_entries: MAX_BUFFERED_ENTRIES,
         };
         self
     }
@@ -91,6 +99,13 @@ impl TransportConfig {
     pub fn with_admission(mut self, options: AdmissionOptions) -> Result<Self, OptionsError> {
         self.admission = options.check()?;
         Ok(self)
+    }
+
+    /// The network whose records are taken from peers in their sessions; default none, then none are.
+    #[must_use]
+    pub fn with_network(mut self, network: NetworkId) -> Self {
+        self.network = Some(network);
+        self
     }
 
     pub(crate) fn allows(&self, suite: Suite) -> bool {

@@ -52,6 +52,15 @@ pub enum Discard {
     /// Admission refused the initiation.
     #[error("initiation not admitted: {0}")]
     Refused(#[from] falconet_handshake::Refusal),
+    /// A record less than 10 s after the last one of the same session.
+    #[error("record too soon after the last")]
+    RecordTooSoon,
+    /// A record that is malformed, expired, wrongly signed, or not the peer's own.
+    #[error("record refused")]
+    RecordRefused,
+    /// A record whose sequence is not higher than that of the one in force.
+    #[error("record not newer than the one in force")]
+    RecordOld,
     /// A plain datagram of a peer that must use the authenticated lane.
     #[error("plain datagram refused by policy")]
     PlainRefused,
@@ -60,7 +69,7 @@ pub enum Discard {
 impl Discard {
     /// Every reason of this crate itself; those of the handshake, of its admission and of the frame are
     /// their own.
-    pub const OWN: [Self; 14] = [
+    pub const OWN: [Self; 17] = [
         Self::Empty,
         Self::UnknownType,
         Self::UnknownIndex,
@@ -74,6 +83,9 @@ impl Discard {
         Self::Overloaded,
         Self::NoRoom,
         Self::CookieDemanded,
+        Self::RecordTooSoon,
+        Self::RecordRefused,
+        Self::RecordOld,
         Self::PlainRefused,
     ];
 
@@ -97,6 +109,9 @@ impl Discard {
             Self::NoRoom => "no_room",
             Self::CookieDemanded => "cookie_demanded",
             Self::Refused(reason) => reason.label(),
+            Self::RecordTooSoon => "record_too_soon",
+            Self::RecordRefused => "record_refused",
+            Self::RecordOld => "record_old",
             Self::PlainRefused => "plain_refused",
         }
     }
@@ -159,6 +174,6 @@ mod tests {
         for (n, reason) in Discard::OWN.into_iter().enumerate() {
             assert_eq!(counts.of(reason), n as u64 + 1);
         }
-        assert_eq!(counts.total(), 14 * 15 / 2);
+        assert_eq!(counts.total(), 17 * 18 / 2);
     }
 }

@@ -4,7 +4,10 @@ use crate::sessions::classify_plain;
 use crate::{
     AddPeerError, Content, Discard, Event, HandshakeStats, Handshakes, Lane, LaneDecision, PeerConfig,
 };
-use crate::{PeerId, Received, SendError, SessionStats, Sessions, Transmit, TransportConfig, split};
+use crate::{
+    PeerId, PeerRecord, Received, RecordError, SendError, SessionStats, Sessions, Transmit, TransportConfig,
+    split,
+};
 use bytes::{Bytes, BytesMut};
 use falconet_auth_framing::{HEADER_LEN, MESSAGE_TYPE_DATA, OVERHEAD};
 use falconet_crypto::{Now, Tai64N, TransportPublicKey, TransportSecret};
@@ -12,7 +15,8 @@ use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::time::Instant;
 
-/// Datagrams that wait for `poll_transmit`; while full, `send` refuses.
+/// Datagrams that wait for `poll_transmit`; while full, `send` refuses. Only what was released by a new
+/// session goes beyond, and that was under the caps of what may wait.
 const MAX_TRANSMITS: usize = 16_384;
 
 /// [`Handshakes`] and [`Sessions`] joined, for the simulator and for embedders with their own loop.
@@ -174,7 +178,10 @@ impl Endpoint {
 
     /// The next datagram to leave.
     pub fn poll_transmit(&mut self) -> Option<Transmit> {
-        self.transmits.pop_front()
+        let first = self.transmits.pop_front();
+        first
+            .or_else(|| self.sessions.poll_transmit())
+            .or_else(|| self.handshakes.poll_transmit())
     }
 
     /// What the embedder should know.
@@ -186,6 +193,28 @@ impl Endpoint {
     pub fn poll_timeout(&self) -> Option<Instant> {
         let timeouts = [self.handshakes.poll_timeout(), self.sessions.poll_timeout()];
         timeouts.into_iter().flatten().min()
+    }
+
+    /// See [`Sessions::set_record`].
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub fn set_record(&mut self, now: Now, record: &PeerRecord) -> Result<(), RecordError> {
+        self.sessions.set_record(now, record)?;
+        self.pump(now);
+        Ok(())
+    }
+
+    /// See [`Sessions::update_record`].
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub fn update_record(&mut self, now: Now, peer: PeerId, record: &PeerRecord) -> Result<(), Discard> {
+        let result = self.sessions.update_record(now, peer, record);
+        self.pump(now);
+        result
     }
 
     /// See [`Handshakes::set_under_load`].
@@ -239,11 +268,13 @@ impl Endpoint {
                 break;
             }
         }
-        while let Some(transmit) = self.sessions.poll_transmit() {
-            self.transmits.push_back(transmit);
-        }
-        while let Some(transmit) = self.handshakes.poll_transmit() {
-            self.transmits.push_back(transmit);
+        // What does not fit stays where it has a cap of its own.
+        while self.transmits.len() < MAX_TRANSMITS {
+            let transmit = self.sessions.poll_transmit();
+            match transmit.or_else(|| self.handshakes.poll_transmit()) {
+                Some(transmit) => self.transmits.push_back(transmit),
+                None => break,
+            }
         }
         while let Some(released) = self.sessions.poll_released() {
             if self.seal(now, released.peer, &released.plaintext).is_err() {

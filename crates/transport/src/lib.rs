@@ -121,7 +121,7 @@ pub use peer::{AddPeerError, Lane, PeerConfig, PeerId, Policy};
 pub use record::{
     Capabilities, LaneAddresses, MAX_RECORD_LEN, PeerRecord, RecordContent, RecordError, UnverifiedRecord,
 };
-pub use sessions::{SendError, SessionStats, Sessions};
+pub use sessions::{SendError, SessionInfo, SessionStats, Sessions};
 
 pub use falconet_handshake::{AdmissionOptions, OptionsError, Refusal};
 
@@ -134,6 +134,8 @@ use rand_core::SeedableRng;
 pub mod kind {
     /// The transport's own control messages.
     pub const CONTROL: core::ops::RangeInclusive<u8> = 0x00..=0x0f;
+    /// The control message that carries the sender's record.
+    pub const RECORD: u8 = 0x01;
     /// Raptorcast chunks: version and mode.
     pub const CHUNK: core::ops::RangeInclusive<u8> = 0x10..=0x1f;
     /// An application message.

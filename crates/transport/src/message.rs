@@ -1,6 +1,6 @@
 //! What the two engines say to each other, and what they hand to the embedder.
 
-use crate::{Lane, PeerId, SendError};
+use crate::{Lane, PeerId, PeerRecord, SendError};
 use bytes::Bytes;
 use falconet_crypto::{Suite, TransportPublicKey};
 use falconet_handshake::SessionKeys;
@@ -26,6 +26,12 @@ pub(crate) enum Request {
     Dial { peer: PeerId, to: SocketAddr },
     /// A session that the peer initiated is confirmed: our own dial may end.
     Settled { peer: PeerId },
+    /// A record has changed what the handshakes know of the peer.
+    Update {
+        peer: PeerId,
+        aes: bool,
+        recorded: Option<SocketAddr>,
+    },
 }
 
 /// From [`crate::Handshakes`] to [`crate::Sessions`]; opaque to who carries it, and never to be dropped.
@@ -136,5 +142,13 @@ pub enum Event {
         tag: u32,
         /// As it was handed to [`crate::Sessions::buffer`].
         plaintext: Bytes,
+    },
+    /// A record of higher sequence than any before is in force. To persist: its sequence, for
+    /// [`crate::PeerConfig::record_sequence`], and whether the peer still serves the authenticated lane.
+    RecordAccepted {
+        /// Whose.
+        peer: PeerId,
+        /// The newest, if there were several between two polls.
+        record: Box<PeerRecord>,
     },
 }

@@ -71,6 +71,9 @@ pub struct PeerConfig {
     /// A session with this peer existed in an earlier run: [`Policy::PlainUntilSeen`] is already
     /// sticky. The embedder persists it from [`crate::Event::Connected`]; default false.
     pub seen: bool,
+    /// Sequence of the newest record of this peer that was seen, in this run or an earlier one; only a
+    /// higher one is taken. [`crate::Event::RecordAccepted`] says what to persist.
+    pub record_sequence: Option<u64>,
 }
 
 impl PeerConfig {
@@ -150,6 +153,13 @@ impl PeerConfig {
     #[must_use]
     pub fn with_wireguard(mut self, wireguard: bool) -> Self {
         self.wireguard = wireguard;
+        self
+    }
+
+    /// Sets [`PeerConfig::record_sequence`].
+    #[must_use]
+    pub fn with_record_sequence(mut self, sequence: u64) -> Self {
+        self.record_sequence = Some(sequence);
         self
     }
 

@@ -22,5 +22,9 @@ pub const FIRST_RETRY: Duration = Duration::from_millis(250);
 pub const INITIATION_INTERVAL: Duration = Duration::from_millis(20);
 /// An initiation can be answered for this long.
 pub const PENDING_LIFETIME: Duration = Duration::from_secs(15);
+/// Least pause between two records that are accepted in one session.
+pub const RECORD_ACCEPT_INTERVAL: Duration = Duration::from_secs(10);
+/// Least pause between two records that are sent in one session: the network may move the second one up.
+pub const RECORD_SEND_INTERVAL: Duration = Duration::from_secs(11);
 /// A receiver index is not given out again for this long after its last possible use.
 pub const INDEX_QUARANTINE: Duration = Duration::from_secs(600);

@@ -17,6 +17,7 @@ use falconet_handshake::{LocalStatic, PeerStatic};
 use gate::Gate;
 use rand_chacha::ChaCha20Rng;
 use std::collections::{HashMap, VecDeque};
+use std::net::SocketAddr;
 use std::time::Instant;
 use timestamps::{Remembered, Timestamps};
 
@@ -160,6 +161,10 @@ impl Handshakes {
                 }
                 peer
             }
+            Request::Update { peer, aes, recorded } => {
+                self.update(peer, aes, recorded);
+                peer
+            }
             Request::Settled { peer } => {
                 if let Some(contact) = self.contact_mut(peer) {
                     contact.dial = None;
@@ -168,6 +173,22 @@ impl Handshakes {
             }
         };
         self.serve(now, peer);
+    }
+
+    /// A record has come; `docs/spec/session.md#record-message`.
+    fn update(&mut self, peer: PeerId, aes: bool, recorded: Option<SocketAddr>) {
+        let aes = aes && self.config.aes;
+        let Some(contact) = self.contact_mut(peer) else {
+            return;
+        };
+        contact.aes = aes;
+        let former = std::mem::replace(&mut contact.recorded, recorded);
+        former
+            .into_iter()
+            .for_each(|address| self.gate.remove_recorded(address));
+        recorded
+            .into_iter()
+            .for_each(|address| self.gate.add_recorded(address));
     }
 
     /// Does what is due. Call it when [`Handshakes::poll_timeout`] has passed, after the datagrams that

@@ -22,6 +22,12 @@ pub struct LaneAddresses {
 }
 
 impl LaneAddresses {
+    /// The IPv6 address if that is asked for and there is one, else as [`LaneAddresses::preferred`].
+    pub(crate) fn of_family(&self, is_v6: bool) -> Option<SocketAddr> {
+        let v6 = self.v6.map(SocketAddr::V6).filter(|_| is_v6);
+        v6.or_else(|| self.preferred())
+    }
+
     /// The IPv4 address if there is one, else the IPv6 one.
     #[must_use]
     pub fn preferred(&self) -> Option<SocketAddr> {
@@ -159,6 +165,7 @@ impl PeerRecord {
             } else {
                 Vec::new()
             },
+            record_sequence: Some(content.sequence),
             ..PeerConfig::default()
         }
     }
@@ -220,6 +227,9 @@ pub enum RecordError {
     /// The signer signs for another identity than the record's.
     #[error("the signer is not the record's identity")]
     WrongIdentity,
+    /// The record names another transport key than the node's.
+    #[error("the record names another transport key")]
+    WrongKey,
     /// The signer gave no signature.
     #[error("not signed: {0}")]
     Signer(#[from] SignError),

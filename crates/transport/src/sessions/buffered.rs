@@ -1,13 +1,37 @@
 //! Sends that wait for a session; `docs/spec/session.md#buffered`.
 
 use super::peer::Buffered;
-use super::{SendError, Sessions};
+use super::{SendError, Sessions, Told};
+use crate::config::BufferLimits;
 use crate::timing::GIVE_UP_AFTER;
 use crate::{Event, PeerId, Released};
 use bytes::Bytes;
 use falconet_auth_framing::OVERHEAD;
 use falconet_crypto::Now;
 use std::time::Instant;
+
+/// Everything that waits, in `buffer`, in `poll_released` and in the events of what has failed.
+#[derive(Default)]
+pub(super) struct Waiting {
+    pub(super) bytes: usize,
+    pub(super) entries: usize,
+}
+
+impl Waiting {
+    fn has_room(&self, bytes: usize, limits: &BufferLimits) -> bool {
+        self.bytes + bytes <= limits.total_bytes && self.entries < limits.total_entries
+    }
+
+    fn add(&mut self, bytes: usize) {
+        self.bytes += bytes;
+        self.entries += 1;
+    }
+
+    pub(super) fn remove(&mut self, bytes: usize) {
+        self.bytes -= bytes;
+        self.entries -= 1;
+    }
+}
 
 impl Sessions {
     /// Keeps a plaintext until there is a session, and dials. For [`crate::LaneDecision::Buffer`].
@@ -27,21 +51,22 @@ impl Sessions {
         if plaintext.len() + OVERHEAD > self.config.max_datagram {
             return Err(SendError::TooLarge);
         }
-        let total = self.buffered_bytes + plaintext.len();
+        let is_full = !self.waiting.has_room(plaintext.len(), &limits);
         let state = self.peer_mut(peer).ok_or(SendError::UnknownPeer)?;
         if state.buffered.len() >= limits.peer_entries
             || state.buffered_bytes + plaintext.len() > limits.peer_bytes
-            || total > limits.total_bytes
+            || is_full
         {
             return Err(SendError::BufferFull);
         }
-        state.buffered_bytes += plaintext.len();
+        let bytes = plaintext.len();
+        state.buffered_bytes += bytes;
         state.buffered.push_back(Buffered {
             plaintext,
             tag,
             since: now.instant,
         });
-        self.buffered_bytes = total;
+        self.waiting.add(bytes);
         if self.is_connected(now, peer) {
             self.release(peer);
         } else {
@@ -54,7 +79,7 @@ impl Sessions {
     /// What was buffered and may leave now, in order: seal it before anything newer.
     pub fn poll_released(&mut self) -> Option<Released> {
         let released = self.released.pop_front()?;
-        self.buffered_bytes -= released.plaintext.len();
+        self.waiting.remove(released.plaintext.len());
         Some(released)
     }
 
@@ -84,11 +109,11 @@ impl Sessions {
         };
         while let Some(entry) = state.buffered.pop_front_if(|entry| has_failed(entry)) {
             state.buffered_bytes -= entry.plaintext.len();
-            self.events.push_back(Event::SendFailed {
+            self.events.push_back(Told::Event(Event::SendFailed {
                 peer,
                 tag: entry.tag,
                 plaintext: entry.plaintext,
-            });
+            }));
         }
     }
 }

@@ -2,8 +2,8 @@
 
 use super::Sessions;
 use super::table::{Session, Slot};
-use crate::message::{NewSession, Origin, Request};
-use crate::{Event, PeerId, ToHandshakes, ToSessions};
+use crate::message::{NewSession, Origin};
+use crate::{PeerId, ToSessions};
 use falconet_crypto::Now;
 use std::time::Instant;
 
@@ -54,11 +54,12 @@ impl Sessions {
         }
         self.installed += 1;
         let slot = self.table.insert(session);
-        self.make_current(now, peer, slot);
+        self.make_current(peer, slot);
         // docs/spec/session.md#confirm: the first datagram confirms; a keepalive if there is no data.
         if !self.release(peer) {
             self.send_keepalive(now, peer);
         }
+        self.offer_record(now, peer);
     }
 
     /// We are the responder: the keys only receive until a datagram shows that the peer has them.
@@ -114,37 +115,25 @@ impl Sessions {
                 self.table.remove(dropped);
             }
         } else {
-            self.make_current(now, peer, slot);
+            self.make_current(peer, slot);
             self.release(peer);
+            self.offer_record(now, peer);
         }
-        self.requests.push_back(ToHandshakes(Request::Settled { peer }));
+        self.tell_settled(peer);
     }
 
     /// Puts `slot` into use; the session it replaces receives on as the previous one.
-    fn make_current(&mut self, now: Instant, peer: PeerId, slot: Slot) {
-        let Some(suite) = self.table.session(slot).map(Session::suite) else {
-            return;
-        };
+    fn make_current(&mut self, peer: PeerId, slot: Slot) {
         let Some(state) = self.peers.get_mut(peer.slot()).and_then(Option::as_deref_mut) else {
             return;
         };
-        state.seen = true;
+        state.seen |= !state.record.is_plain_only;
         state.timers.unanswered = None;
-        let was_usable = match state.keys.current.replace(slot) {
-            Some(replaced) => {
-                let was_usable = self
-                    .table
-                    .session(replaced)
-                    .is_some_and(|old| !old.is_expired(now));
-                if let Some(dropped) = state.keys.previous.replace(replaced) {
-                    self.table.remove(dropped);
-                }
-                was_usable
-            }
-            None => false,
-        };
-        if !was_usable {
-            self.events.push_back(Event::Connected { peer, suite });
+        if let Some(replaced) = state.keys.current.replace(slot)
+            && let Some(dropped) = state.keys.previous.replace(replaced)
+        {
+            self.table.remove(dropped);
         }
+        self.note_change(peer);
     }
 }

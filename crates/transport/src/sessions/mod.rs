@@ -2,21 +2,25 @@
 
 mod buffered;
 mod install;
+mod notices;
 mod open;
 mod peer;
+mod records;
 mod table;
 mod timers;
 
 use crate::deadlines::Deadlines;
-use crate::message::{LaneDecision, Request};
+use crate::message::LaneDecision;
 use crate::timing::{REKEY_AFTER, REKEY_TIMEOUT, UNANSWERED_TIMEOUT};
 use crate::{AddPeerError, Discard, DiscardCounts, Event, IndexKey, PeerConfig, PeerId, Policy, Released};
-use crate::{ToHandshakes, Transmit, TransportConfig};
+use crate::{Transmit, TransportConfig};
+use buffered::Waiting;
 use falconet_auth_framing::{OVERHEAD, SealError};
-use falconet_crypto::{Now, TransportPublicKey};
+use falconet_crypto::{Now, SessionIndex, Suite, TransportPublicKey};
 use falconet_handshake::Role;
 pub(crate) use open::classify_plain;
 use peer::Peer;
+use records::OwnRecord;
 use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
 use std::time::Instant;
@@ -24,6 +28,13 @@ use table::SessionTable;
 
 /// Responses and keepalives that wait to leave.
 const MAX_TRANSMITS: usize = 16_384;
+
+/// What waits for `poll_event`.
+enum Told {
+    /// Something of this peer: what it is, is looked up when it is polled.
+    Peer(PeerId),
+    Event(Event),
+}
 
 /// Why something was not sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
@@ -59,15 +70,34 @@ pub struct Sessions {
     by_plain: HashMap<SocketAddr, PeerId>,
     deadlines: Deadlines,
     transmits: VecDeque<Transmit>,
-    events: VecDeque<Event>,
-    requests: VecDeque<ToHandshakes>,
+    /// One entry a peer, and what was removed or has failed.
+    events: VecDeque<Told>,
+    /// One entry a peer.
+    requests: VecDeque<PeerId>,
     released: VecDeque<Released>,
-    /// Of all peers, and of what is in `released` and `events`.
-    buffered_bytes: usize,
+    waiting: Waiting,
+    own_record: Option<OwnRecord>,
+    transmits_dropped: u64,
     discards: DiscardCounts,
     opened: u64,
     sealed: u64,
     installed: u64,
+}
+
+/// One session as seen from this side; the peer's two indices are the same ones, swapped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SessionInfo {
+    /// Its suite.
+    pub suite: Suite,
+    /// Whether we dialled.
+    pub role: Role,
+    /// The index in datagrams to us.
+    pub local_index: SessionIndex,
+    /// The index in datagrams to the peer.
+    pub remote_index: SessionIndex,
+    /// When its keys were installed here.
+    pub created: Instant,
 }
 
 /// One cheap snapshot of [`Sessions`].
@@ -84,6 +114,10 @@ pub struct SessionStats {
     pub sealed: u64,
     /// Bytes that wait for a session.
     pub buffered_bytes: usize,
+    /// Sends that wait for a session.
+    pub buffered_entries: usize,
+    /// Responses and keepalives dropped because nobody took those before them.
+    pub transmits_dropped: u64,
     /// Datagrams discarded, by reason.
     pub discards: DiscardCounts,
 }
@@ -102,7 +136,9 @@ impl Sessions {
             events: VecDeque::new(),
             requests: VecDeque::new(),
             released: VecDeque::new(),
-            buffered_bytes: 0,
+            waiting: Waiting::default(),
+            own_record: None,
+            transmits_dropped: 0,
             discards: DiscardCounts::default(),
             opened: 0,
             sealed: 0,
@@ -153,9 +189,7 @@ impl Sessions {
             self.by_plain.remove(&address);
         }
         self.deadlines.remove(peer);
-        if keys.current.is_some() {
-            self.events.push_back(Event::Disconnected { peer });
-        }
+        self.note_removal(peer, &state.announced);
     }
 
     /// Which lane a datagram to `peer` takes now; the table is `docs/spec/rollout.md#lane`.
@@ -236,7 +270,7 @@ impl Sessions {
         let Some(state) = self.peers.get_mut(peer.slot()).and_then(Option::as_deref_mut) else {
             return;
         };
-        let (Some(_), Some(to)) = (state.key, state.address) else {
+        let Some(to) = state.address.filter(|_| state.can_dial()) else {
             return;
         };
         let is_recent = |at: Instant| now.saturating_duration_since(at) < REKEY_TIMEOUT;
@@ -244,26 +278,12 @@ impl Sessions {
             return;
         }
         state.dial_requested = Some(now);
-        self.requests.push_back(ToHandshakes(Request::Dial { peer, to }));
+        self.ask_to_dial(peer, to);
     }
 
     /// A handshake message, keepalive or response that has to leave.
     pub fn poll_transmit(&mut self) -> Option<Transmit> {
         self.transmits.pop_front()
-    }
-
-    /// For the handshake thread. Poll only while its queue has room: a message must not be dropped.
-    pub fn poll_message(&mut self) -> Option<ToHandshakes> {
-        self.requests.pop_front()
-    }
-
-    /// What the embedder should know.
-    pub fn poll_event(&mut self) -> Option<Event> {
-        let event = self.events.pop_front()?;
-        if let Event::SendFailed { plaintext, .. } = &event {
-            self.buffered_bytes -= plaintext.len();
-        }
-        Some(event)
     }
 
     /// When [`Sessions::handle_timeout`] wants to be called next.
@@ -283,6 +303,18 @@ impl Sessions {
         session.is_some_and(|session| session.can_seal(now.instant))
     }
 
+    /// The session that data to `peer` is sealed in, if there is one.
+    pub fn current(&self, peer: PeerId) -> Option<SessionInfo> {
+        let session = self.table.session(self.peer(peer)?.keys.current?)?;
+        Some(SessionInfo {
+            suite: session.suite(),
+            role: session.role,
+            local_index: session.index(),
+            remote_index: session.sealer.receiver(),
+            created: session.created,
+        })
+    }
+
     /// Where `peer` is on the authenticated lane, as far as is known.
     pub fn address(&self, peer: PeerId) -> Option<SocketAddr> {
         self.peer(peer)?.address
@@ -300,7 +332,9 @@ impl Sessions {
             installed: self.installed,
             opened: self.opened,
             sealed: self.sealed,
-            buffered_bytes: self.buffered_bytes,
+            buffered_bytes: self.waiting.bytes,
+            buffered_entries: self.waiting.entries,
+            transmits_dropped: self.transmits_dropped,
             discards: self.discards.clone(),
         }
     }
@@ -316,7 +350,14 @@ impl Sessions {
     fn transmit(&mut self, transmit: Transmit) {
         if self.transmits.len() < MAX_TRANSMITS {
             self.transmits.push_back(transmit);
+        } else {
+            self.transmits_dropped += 1;
         }
+    }
+
+    /// Whether what can wait (our record) should, for what cannot.
+    fn transmits_are_short(&self) -> bool {
+        self.transmits.len() >= MAX_TRANSMITS / 2
     }
 
     fn peer(&self, peer: PeerId) -> Option<&Peer> {

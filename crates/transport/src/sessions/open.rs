@@ -24,6 +24,7 @@ impl Sessions {
     }
 
     fn try_open(&mut self, now: Now, from: SocketAddr, datagram: &mut [u8]) -> Result<Received, Discard> {
+        let clock = now;
         let now = now.instant;
         let header = Header::parse(datagram)?;
         let slot = self.table.find(header.receiver).ok_or(Discard::UnknownIndex)?;
@@ -57,15 +58,23 @@ impl Sessions {
             state.timers.unreplied = Some(now);
             self.deadlines.arm(peer, now + KEEPALIVE_TIMEOUT);
         }
-        let content = classify(datagram.get(HEADER_LEN..HEADER_LEN + opened.len), state.wireguard);
+        let is_wireguard = state.wireguard;
         if is_old && is_current {
             self.request_dial(now, peer);
         }
+        let plaintext = datagram.get(HEADER_LEN..HEADER_LEN + opened.len);
+        let content = match plaintext {
+            Some([kind::RECORD, record @ ..]) if !is_wireguard => {
+                self.handle_record(clock, slot, peer, record)?;
+                Content::None
+            }
+            plaintext => classify(plaintext, is_wireguard)?,
+        };
         Ok(Received {
             peer,
             start: HEADER_LEN,
             len: opened.len,
-            content: content?,
+            content,
         })
     }
 

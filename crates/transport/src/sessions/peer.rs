@@ -1,12 +1,14 @@
 //! What the data plane keeps of a peer.
 
+use super::notices::{Announced, Wanted};
+use super::records::RecordState;
 use super::table::{Session, SessionTable, Slot};
 use crate::rollout::LaneFacts;
 use crate::timing::{GIVE_UP_AFTER, KEEPALIVE_TIMEOUT, REJECT_AFTER, REKEY_AFTER, REKEY_ON_RECEIVE_AFTER};
 use crate::timing::{REKEY_TIMEOUT, UNANSWERED_TIMEOUT};
 use crate::{PeerConfig, Policy};
 use bytes::Bytes;
-use falconet_crypto::TransportPublicKey;
+use falconet_crypto::{IdentityKey, Suite, TransportPublicKey};
 use falconet_handshake::Role;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -33,6 +35,10 @@ pub(crate) struct Peer {
     pub(crate) fallbacks: u64,
     keepalive: Option<Duration>,
     pub(crate) timers: Timers,
+    pub(crate) identity: Option<IdentityKey>,
+    pub(crate) record: RecordState,
+    pub(crate) wanted: Wanted,
+    pub(crate) announced: Announced,
 }
 
 /// Sessions of one peer, newest keys last; `docs/spec/session.md#keypairs`.
@@ -88,22 +94,36 @@ impl Peer {
             fallbacks: 0,
             keepalive: config.keepalive.map(|interval| interval.max(MIN_KEEPALIVE)),
             timers: Timers::default(),
+            identity: config.identity,
+            record: RecordState {
+                sequence: config.record_sequence,
+                aes: config.suites.contains(&Suite::Aes256Gcm),
+                address: config.address,
+                ..RecordState::default()
+            },
+            wanted: Wanted::default(),
+            announced: Announced::default(),
         }
     }
 
     pub(crate) fn lane_facts(&self, has_session: bool) -> LaneFacts {
         LaneFacts {
             policy: self.policy,
-            has_session,
+            has_session: has_session && !self.record.is_plain_only,
             was_seen: self.seen,
-            can_dial: self.key.is_some() && self.address.is_some(),
+            can_dial: self.can_dial(),
             plain: self.plain_address,
         }
     }
 
+    /// Transport key and address are known, and the peer has not said that it serves no sessions.
+    pub(crate) fn can_dial(&self) -> bool {
+        self.key.is_some() && self.address.is_some() && !self.record.is_plain_only
+    }
+
     /// Whether a session should be kept although nobody sends.
     pub(crate) fn wants_session(&self) -> bool {
-        self.persistent && self.policy != Policy::Plain
+        self.persistent && self.policy != Policy::Plain && !self.record.is_plain_only
     }
 
     /// What the timers ask for at `now`; `docs/spec/session.md#timers`.

@@ -21,6 +21,10 @@ pub(crate) struct Session {
     pub(crate) initiated: Instant,
     /// The peer has shown that it has the keys: always so for the initiator.
     pub(crate) confirmed: bool,
+    /// When our record was last sent in it, and with which sequence.
+    pub(crate) record_sent: Option<(Instant, u64)>,
+    /// When the peer's record was last taken from it.
+    pub(crate) record_received: Option<Instant>,
     index: SessionIndex,
 }
 
@@ -34,6 +38,8 @@ impl Session {
             created,
             initiated: initiated.unwrap_or(created),
             confirmed: keys.role == Role::Initiator,
+            record_sent: None,
+            record_received: None,
             index: keys.local_index,
         }
     }
@@ -46,6 +52,10 @@ impl Session {
     #[inline]
     pub(crate) fn can_seal(&self, now: Instant) -> bool {
         self.confirmed && !self.is_expired(now) && !self.sealer.exhausted()
+    }
+
+    pub(crate) const fn index(&self) -> SessionIndex {
+        self.index
     }
 
     pub(crate) fn suite(&self) -> Suite {

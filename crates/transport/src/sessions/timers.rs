@@ -2,7 +2,7 @@
 
 use super::Sessions;
 use super::peer::Due;
-use crate::{Event, Lane, PeerId, Transmit};
+use crate::{Lane, PeerId, Transmit};
 use bytes::Bytes;
 use falconet_auth_framing::OVERHEAD;
 use falconet_crypto::Now;
@@ -23,6 +23,7 @@ impl Sessions {
             if dial {
                 self.request_dial(now, peer);
             }
+            self.offer_record(now, peer);
             if keepalive {
                 self.send_keepalive(now, peer);
             }
@@ -33,6 +34,7 @@ impl Sessions {
     /// Makes sure that the peer's next deadline fires.
     pub(super) fn rearm(&mut self, now: Instant, peer: PeerId) {
         let deadline = self.peer(peer).and_then(|state| state.next_deadline(&self.table));
+        let deadline = deadline.into_iter().chain(self.record_deadline(peer)).min();
         if let Some(at) = deadline {
             // A deadline that has just been served and cannot move (no address to dial, say) must not
             // spin the loop.
@@ -81,7 +83,7 @@ impl Sessions {
         }
         if had_current && state.keys.current.is_none() {
             state.timers = super::peer::Timers::default();
-            self.events.push_back(Event::Disconnected { peer });
+            self.note_change(peer);
         }
     }
 }

@@ -8,5 +8,6 @@ mod hostile;
 mod limits;
 mod model;
 mod network;
+mod records;
 mod rollout;
 mod session;

@@ -4,7 +4,7 @@
 use bytes::Bytes;
 use falconet_crypto::{Now, TransportSecret};
 use falconet_transport::{
-    Discard, Endpoint, Event, Lane, PeerConfig, PeerId, SendError, TransportConfig, kind,
+    Content, Discard, Endpoint, Event, Lane, PeerConfig, PeerId, SendError, TransportConfig, kind,
 };
 use rand_chacha::ChaCha20Rng;
 use rand_core::{Rng, SeedableRng};
@@ -60,6 +60,8 @@ pub(crate) struct Network {
     pub(crate) rng: ChaCha20Rng,
     /// Everything that was put on the wire, if recording.
     pub(crate) tap: Option<Vec<Flight>>,
+    /// Nobody polls events.
+    pub(crate) keeps_events: bool,
     flights: BTreeMap<(Instant, u64), Flight>,
     sequence: u64,
 }
@@ -103,6 +105,7 @@ impl Network {
             },
             rng: ChaCha20Rng::seed_from_u64(1),
             tap: None,
+            keeps_events: false,
             flights: BTreeMap::new(),
             sequence: 0,
         };
@@ -241,7 +244,7 @@ impl Network {
             .endpoint
             .handle_datagram(now, flight.from, flight.lane, &mut flight.datagram)
         {
-            Ok(inbound) if inbound.len > 0 => {
+            Ok(inbound) if inbound.content != Content::None => {
                 let plaintext = flight.datagram[inbound.start..][..inbound.len].to_vec();
                 node.received.push((inbound.peer, flight.lane, plaintext));
             }
@@ -253,7 +256,9 @@ impl Network {
     /// Puts what the endpoints have to send on the wire.
     pub(crate) fn collect(&mut self) {
         for i in 0..self.nodes.len() {
-            while let Some(event) = self.nodes[i].endpoint.poll_event() {
+            while !self.keeps_events
+                && let Some(event) = self.nodes[i].endpoint.poll_event()
+            {
                 self.nodes[i].events.push(event);
             }
             while let Some(transmit) = self.nodes[i].endpoint.poll_transmit() {
