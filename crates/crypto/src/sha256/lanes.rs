@@ -7,14 +7,12 @@ pub(super) const LANES: usize = 16;
 /// The prefix must fit the first block with room to spare.
 pub(super) const MAX_PREFIX: usize = 32;
 
-const BLOCK_LEN: usize = 64;
+pub(super) const BLOCK_LEN: usize = 64;
 /// Bytes of the length field that ends the padding.
 const LENGTH_LEN: usize = 8;
 
-/// Word `w` of the blocks of all lanes.
+/// One word of the state, in all lanes.
 pub(super) type Words = [u32; LANES];
-/// One block of each lane, as sixteen words.
-pub(super) type Blocks = [Words; 16];
 
 /// FIPS 180-4, section 5.3.3.
 const INITIAL: [u32; 8] = [
@@ -69,12 +67,19 @@ fn hash_sixteen(
     let mut state = INITIAL.map(|word| [word; LANES]);
     let total = prefix.len() + messages[0].len();
     let blocks = (total + 1 + LENGTH_LEN).div_ceil(BLOCK_LEN);
-    let mut gathered: Blocks = [[0; LANES]; 16];
+    let mut edges = [[0; BLOCK_LEN]; LANES];
     for block in 0..blocks {
-        for (lane, message) in messages.iter().enumerate() {
-            gather(prefix, message, block, lane, &mut gathered);
-        }
-        avx512.compress(&mut state, &gathered);
+        // Blocks inside the messages are hashed where they lie; those with prefix or padding are put together first.
+        let inside = messages.map(|message| inner_block(prefix, message, block));
+        let inside = if inside.contains(&None) {
+            for (edge, message) in edges.iter_mut().zip(messages) {
+                *edge = edge_block(prefix, message, block);
+            }
+            edges.each_ref()
+        } else {
+            inside.map(|block| block.unwrap_or(&[0; BLOCK_LEN]))
+        };
+        avx512.compress(&mut state, &inside);
     }
     for lane in 0..LANES {
         let mut hash = [0; SHA256_LEN];
@@ -85,36 +90,35 @@ fn hash_sixteen(
     }
 }
 
-/// Puts block number `block` of prefix and message into `lane`.
+/// Block number `block` of prefix and message, if it lies within the message.
 #[inline]
-fn gather(prefix: &[u8], message: &[u8], block: usize, lane: usize, gathered: &mut Blocks) {
+fn inner_block<'a>(prefix: &[u8], message: &'a [u8], block: usize) -> Option<&'a [u8; BLOCK_LEN]> {
+    let from = (block * BLOCK_LEN).checked_sub(prefix.len())?;
+    message.get(from..)?.first_chunk()
+}
+
+/// Block number `block` of prefix, message and padding.
+fn edge_block(prefix: &[u8], message: &[u8], block: usize) -> [u8; BLOCK_LEN] {
     let start = block * BLOCK_LEN;
-    let inside = start
-        .checked_sub(prefix.len())
-        .and_then(|from| message.get(from..from + BLOCK_LEN));
-    if let Some(bytes) = inside {
-        return spread(bytes, lane, gathered);
-    }
-    let mut padded = [0; BLOCK_LEN];
     let total = prefix.len() + message.len();
-    for (offset, byte) in padded.iter_mut().enumerate() {
-        let place = start + offset;
-        *byte = match place.checked_sub(prefix.len()) {
-            None => prefix[place],
-            Some(from) if from < message.len() => message[from],
-            Some(from) if from == message.len() => 0x80,
-            Some(_) => 0,
-        };
+    let mut padded = [0; BLOCK_LEN];
+    let mut filled = 0;
+    for part in [
+        prefix.get(start..),
+        message.get(start.saturating_sub(prefix.len())..),
+    ]
+    .into_iter()
+    .flatten()
+    {
+        let taken = part.len().min(BLOCK_LEN - filled);
+        padded[filled..filled + taken].copy_from_slice(&part[..taken]);
+        filled += taken;
+    }
+    if filled < BLOCK_LEN && start + filled == total {
+        padded[filled] = 0x80;
     }
     if start + BLOCK_LEN >= total + 1 + LENGTH_LEN {
         padded[BLOCK_LEN - LENGTH_LEN..].copy_from_slice(&(total as u64 * 8).to_be_bytes());
     }
-    spread(&padded, lane, gathered);
-}
-
-#[inline]
-fn spread(bytes: &[u8], lane: usize, gathered: &mut Blocks) {
-    for (words, word) in gathered.iter_mut().zip(bytes.chunks_exact(4)) {
-        words[lane] = u32::from_be_bytes([word[0], word[1], word[2], word[3]]);
-    }
+    padded
 }
