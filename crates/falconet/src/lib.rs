@@ -91,3 +91,8 @@ mod stats;
 mod streams;
 mod subscription;
 mod wiring;
+
+/// The front page's example compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct FrontPage;
