@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use raptorq::{
     EncodingPacket, ObjectTransmissionInformation, PayloadId, SourceBlockDecoder, SourceBlockEncoder,
-    SourceBlockEncodingPlan,
+    SourceBlockEncodingPlan, extended_source_block_symbols,
 };
 use thiserror::Error;
 
@@ -16,7 +16,7 @@ use crate::geometry::Geometry;
 use crate::ids::SymbolIndex;
 
 /// Repair symbols made at a time: few enough to stay in the cache until they are copied or hashed.
-const REPAIR_BATCH: u32 = 128;
+const REPAIR_BATCH: u16 = 128;
 /// The symbols past K at which decoding is tried; after the last, at twice as many each time. At K it fails
 /// once in 225 messages, at K+1 once in 25,000, and from K+11 on a cheaper path exists.
 const ATTEMPTS: [u32; 4] = [0, 1, 2, 16];
@@ -27,11 +27,12 @@ const BLOCK: u8 = 0;
 /// Symbols are whole multiples of this, in bytes; RFC 6330 calls it Al.
 const ALIGNMENT: u8 = 8;
 
-/// How to encode, by K. A plan costs more than an encoding, so the last few are kept.
+/// How to encode, by K', the next larger number of symbols that RFC 6330 has constants for. A plan costs more than
+/// an encoding, so the last few are kept: payloads of about one size share one, whatever their exact K.
 #[derive(Debug)]
 pub struct Plans {
     capacity: usize,
-    /// Most recently used last.
+    /// By K', most recently used last.
     plans: VecDeque<(u16, Arc<SourceBlockEncodingPlan>)>,
 }
 
@@ -44,7 +45,14 @@ impl Plans {
         }
     }
 
-    /// The plan for K source symbols, made if need be.
+    /// Makes the plan for messages of K source symbols, unless it is there.
+    pub fn prepare(&mut self, source_symbols: u16) {
+        if source_symbols > 1 {
+            self.plan(extended(source_symbols));
+        }
+    }
+
+    /// The plan for K' source symbols, made if need be.
     fn plan(&mut self, source_symbols: u16) -> Arc<SourceBlockEncodingPlan> {
         let known = self.plans.iter().position(|(k, _)| *k == source_symbols);
         let plan = match known.and_then(|place| self.plans.remove(place)) {
@@ -65,53 +73,80 @@ impl Plans {
     }
 }
 
+/// K' of RFC 6330, section 5.3.1. Encoding K' symbols of which the last are zero makes the same repair symbols as
+/// encoding K.
+fn extended(source_symbols: u16) -> u16 {
+    extended_source_block_symbols(u32::from(source_symbols)) as u16
+}
+
 /// Makes the symbols of one payload.
 #[derive(Debug)]
 pub struct Encoder<'a> {
     geometry: Geometry,
     block: &'a [u8],
-    inner: SourceBlockEncoder,
+    /// `None` for a lone symbol, which is repeated (`docs/spec/chunk.md#lone`).
+    inner: Option<SourceBlockEncoder>,
 }
 
 impl<'a> Encoder<'a> {
-    /// An encoder for a source block: the payload, padded with zeros to [`Geometry::block_len`]. `None` if it
-    /// has another length.
+    /// Bytes of the block that [`Encoder::new`] wants for this geometry: the source block and the zeros up to K'
+    /// symbols.
+    pub fn block_len(geometry: &Geometry) -> usize {
+        match geometry.source_symbols {
+            1 => geometry.block_len(),
+            more => usize::from(extended(more)) * usize::from(geometry.symbol_size),
+        }
+    }
+
+    /// An encoder for the payload, padded with zeros to [`Encoder::block_len`]. `None` if it has another length.
     pub fn new(geometry: &Geometry, block: &'a [u8], plans: &mut Plans) -> Option<Self> {
-        if block.len() != geometry.block_len() {
+        if block.len() != Self::block_len(geometry) {
             return None;
         }
-        let plan = plans.plan(geometry.source_symbols);
-        let inner = SourceBlockEncoder::with_encoding_plan(BLOCK, &transmission(geometry), block, &plan);
+        let inner = (geometry.source_symbols > 1).then(|| {
+            let plan = plans.plan(extended(geometry.source_symbols));
+            let config = transmission(block.len(), geometry.symbol_size);
+            SourceBlockEncoder::with_encoding_plan(BLOCK, &config, block, &plan)
+        });
         Some(Self {
             geometry: *geometry,
-            block,
+            block: &block[..geometry.block_len()],
             inner,
         })
     }
 
     /// Hands every source symbol to `take`, in order.
-    pub fn source_symbols(&self, mut take: impl FnMut(SymbolIndex, &[u8])) {
-        for (index, symbol) in self
-            .block
-            .chunks_exact(usize::from(self.geometry.symbol_size))
-            .enumerate()
-        {
+    pub fn source_symbols<'b>(&'b self, mut take: impl FnMut(SymbolIndex, &'b [u8])) {
+        let symbols = self.block.chunks_exact(usize::from(self.geometry.symbol_size));
+        for (index, symbol) in symbols.enumerate() {
             take(SymbolIndex::new(index as u16), symbol);
         }
     }
 
     /// Hands every repair symbol to `take`, in order.
     pub fn repair_symbols(&self, mut take: impl FnMut(SymbolIndex, &[u8])) {
-        let source = u32::from(self.geometry.source_symbols);
-        let repair = u32::from(self.geometry.symbols) - source;
-        for start in (0..repair).step_by(REPAIR_BATCH as usize) {
-            let count = REPAIR_BATCH.min(repair - start);
-            for (place, packet) in self.inner.repair_packets(start, count).iter().enumerate() {
-                take(
-                    SymbolIndex::new((source + start) as u16 + place as u16),
-                    packet.data(),
-                );
+        if self.inner.is_none() {
+            let copies = self.geometry.source_symbols..self.geometry.symbols;
+            copies.for_each(|index| take(SymbolIndex::new(index), self.block));
+        }
+        self.repair_batches(|start, batch| {
+            for (place, packet) in batch.iter().enumerate() {
+                take(SymbolIndex::new(start.number() + place as u16), packet.data());
             }
+        });
+    }
+
+    /// Hands the repair symbols to `take` by batches that stay in the processor's cache, each with the index of its
+    /// first symbol. There are none to make for a lone symbol.
+    pub(crate) fn repair_batches(&self, mut take: impl FnMut(SymbolIndex, &[EncodingPacket])) {
+        let Some(inner) = &self.inner else { return };
+        let source = self.geometry.source_symbols;
+        let repair = self.geometry.symbols - source;
+        for start in (0..repair).step_by(usize::from(REPAIR_BATCH)) {
+            let count = REPAIR_BATCH.min(repair - start);
+            // Repair symbols are numbered from K' on, which is where the encoder's own source symbols end.
+            let batch = inner.repair_packets(u32::from(start), u32::from(count));
+            take(SymbolIndex::new(source + start), &batch);
         }
     }
 }
@@ -154,7 +189,11 @@ impl Decoder {
         let block_len = geometry.block_len() as u64;
         Self {
             geometry: *geometry,
-            inner: SourceBlockDecoder::new(BLOCK, &transmission(geometry), block_len),
+            inner: SourceBlockDecoder::new(
+                BLOCK,
+                &transmission(geometry.block_len(), geometry.symbol_size),
+                block_len,
+            ),
             seen: BitSet::new(usize::from(geometry.symbols)),
             waiting: Vec::with_capacity(usize::from(geometry.source_symbols)),
             held: 0,
@@ -217,6 +256,9 @@ impl Decoder {
         while self.next_attempt() <= self.held {
             self.attempts += 1;
         }
+        if self.geometry.source_symbols == 1 {
+            return self.waiting.pop().map(|packet| packet.split().1);
+        }
         self.inner.decode(self.waiting.drain(..))
     }
 
@@ -231,8 +273,8 @@ impl Decoder {
     }
 }
 
-fn transmission(geometry: &Geometry) -> ObjectTransmissionInformation {
-    ObjectTransmissionInformation::new(geometry.block_len() as u64, geometry.symbol_size, 1, 1, ALIGNMENT)
+fn transmission(block_len: usize, symbol_size: u16) -> ObjectTransmissionInformation {
+    ObjectTransmissionInformation::new(block_len as u64, symbol_size, 1, 1, ALIGNMENT)
 }
 
 #[cfg(test)]

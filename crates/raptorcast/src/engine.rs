@@ -13,11 +13,9 @@ use thiserror::Error;
 use crate::assignment::Assignment;
 use crate::budget::Budget;
 use crate::cache::Cache;
-use crate::code::Plans;
 use crate::config::{ConfigError, EngineConfig};
-use crate::discard::Discard;
 use crate::epochs::Epochs;
-use crate::events::{BroadcastReport, Event, Expiry, Sender, Taint, Transmit};
+use crate::events::{BroadcastReport, Event, Expiry, Taint, Transmit};
 use crate::geometry::{Geometry, GeometryError};
 use crate::header::{AuthorRef, Header, Mode};
 use crate::ids::{Epoch, MessageId, NodeIndex, Round, SymbolIndex};
@@ -25,6 +23,7 @@ use crate::outgoing::{Emission, Outgoing};
 use crate::relay::RelayQueue;
 use crate::set::ValidatorSet;
 use crate::stats::Stats;
+use crate::workshop::Workshop;
 
 /// Events that wait to be polled; past them the oldest is dropped and counted.
 const MAX_EVENTS: usize = 1024;
@@ -45,10 +44,10 @@ pub struct Engine {
     identity: IdentityKey,
     last_published: Option<(Epoch, Round)>,
     outgoing: VecDeque<Outgoing>,
-    plans: Plans,
+    workshop: Workshop,
     events: VecDeque<Event>,
     /// The last reading we were driven with; `None` before the first.
-    now: Option<Instant>,
+    pub(crate) now: Option<Instant>,
     /// Draws which first hop a broadcast starts with.
     emission_starts: ChaCha20Rng,
 }
@@ -100,7 +99,8 @@ impl Engine {
             signer,
             last_published: None,
             outgoing: VecDeque::new(),
-            plans: Plans::new(config.plan_slots),
+            workshop: Workshop::new(config.plan_slots, config.outgoing_slots)
+                .map_err(|_| ConfigError::Zero("outgoing_slots"))?,
             events: VecDeque::new(),
             now: None,
             emission_starts: ChaCha20Rng::from_seed(seed),
@@ -132,6 +132,21 @@ impl Engine {
         if let (Some(now), Some(oldest)) = (self.now, Round::new(oldest)) {
             let expired = self.cache.drop_rounds_before(now, oldest);
             self.expire(expired);
+        }
+    }
+
+    /// Takes from the system what messages of this many bytes need, and plans their encoding, before the first one
+    /// comes: to be called after [`Engine::set_epoch`], off the hot path. Costs milliseconds, and about 5 bytes of
+    /// memory a byte of payload. Without it the first message pays.
+    pub fn warm_up(&mut self, payload_len: usize) {
+        let Some(known) = self.epochs.latest() else { return };
+        let author = known.own.unwrap_or(NodeIndex::new(0));
+        let (chunk, redundancy) = (self.config.chunk, self.config.redundancy);
+        let header_len = self.config.header_len();
+        if let Ok(geometry) =
+            Geometry::for_set(payload_len, chunk, header_len, redundancy, (&known.set, author))
+        {
+            self.workshop.warm_up(&geometry);
         }
     }
 
@@ -183,7 +198,7 @@ impl Engine {
             &geometry,
             &payload,
             signing,
-            &mut self.plans,
+            &mut self.workshop,
             emission,
         )
         .map_err(BroadcastError::Sign)?;
@@ -192,21 +207,6 @@ impl Engine {
         let report = self.report(id, &geometry, outgoing.bytes());
         self.outgoing.push_back(outgoing);
         Ok(report)
-    }
-
-    /// Takes a chunk that `from` sent.
-    ///
-    /// # Errors
-    ///
-    /// Why it was dropped; the reason is counted in [`Engine::stats`].
-    pub fn handle_chunk(&mut self, now: Now, from: Sender, chunk: Bytes) -> Result<(), Discard> {
-        self.now = Some(now.instant);
-        self.stats.chunks_received += 1;
-        let admitted = self.admit_chunk(now, from, &chunk);
-        if let Err(reason) = admitted {
-            self.stats.count_discard(reason);
-        }
-        admitted
     }
 
     /// The next run of chunks to send: relayed ones first, for they are few and others wait for them.
@@ -336,7 +336,7 @@ impl Engine {
             return;
         };
         self.stats.decode_attempts += 1;
-        let Some(outcome) = message.decode(&mut self.plans, now) else {
+        let Some(outcome) = message.decode(&mut self.workshop, now) else {
             return;
         };
         let event = match outcome {

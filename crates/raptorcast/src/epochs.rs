@@ -91,6 +91,10 @@ impl Epochs {
         self.by_number.get(&epoch)
     }
 
+    pub(crate) fn latest(&self) -> Option<&EpochState> {
+        self.by_number.values().next_back()
+    }
+
     pub(crate) fn get_mut(&mut self, epoch: Epoch) -> Option<&mut EpochState> {
         self.by_number.get_mut(&epoch)
     }

@@ -1,18 +1,27 @@
 //! The receiver's side: what a chunk has to pass before its symbol is taken, cheapest first
 //! (`docs/spec/chunk.md#order`).
+//!
+//! Chunks come in batches, and what is hashed of a batch is hashed side by side: first everything that costs next to
+//! nothing, for all of them; then the symbols and proofs of those that are left; then, one by one, what depends on
+//! what was accepted before.
 
 use bytes::Bytes;
-use falconet_crypto::{Now, Purpose, Signature};
+use falconet_crypto::Now;
 
 use crate::assignment::Assignment;
 use crate::discard::Discard;
 use crate::engine::Engine;
-use crate::events::{Equivocation, Event, Sender, SignedRoot};
+use crate::events::Sender;
 use crate::geometry::Geometry;
 use crate::header::{AuthorRef, ChunkView, Header, Mode};
 use crate::ids::{MessageId, NodeIndex};
-use crate::merkle::{Hash, leaf_hash, root_of};
+use crate::merkle::{Climb, Hash, climb_together, leaf_hashes};
 use crate::message::{Admitted, Commitment, Message, Receiving, State};
+
+mod signatures;
+
+/// Chunks that are checked side by side: some lanes full, and still little memory. A longer batch is split.
+const SIDE_BY_SIDE: usize = 128;
 
 /// A sender that is a member of the message's set.
 #[derive(Clone, Copy, Debug)]
@@ -22,8 +31,81 @@ struct Member {
     is_authenticated: bool,
 }
 
+/// A chunk that has passed all checks that cost next to nothing.
+struct Candidate<'a> {
+    /// In the batch.
+    place: usize,
+    id: MessageId,
+    sender: Member,
+    view: ChunkView<'a>,
+    chunk: &'a Bytes,
+}
+
 impl Engine {
-    pub(crate) fn admit_chunk(&mut self, now: Now, from: Sender, chunk: &Bytes) -> Result<(), Discard> {
+    /// Takes chunks as they came, each with who sent it; `outcome` is told of each, by its place, whether it was
+    /// accepted or why it was dropped, in no particular order. Larger batches cost less a chunk.
+    ///
+    /// The reasons are counted in [`Engine::stats`].
+    pub fn handle_chunks(
+        &mut self,
+        now: Now,
+        batch: &[(Sender, Bytes)],
+        mut outcome: impl FnMut(usize, Result<(), Discard>),
+    ) {
+        self.now = Some(now.instant);
+        self.stats.chunks_received += batch.len() as u64;
+        for (part, chunks) in batch.chunks(SIDE_BY_SIDE).enumerate() {
+            let start = part * SIDE_BY_SIDE;
+            self.handle_side_by_side(now, chunks, |place, result| outcome(start + place, result));
+        }
+    }
+
+    /// Takes one chunk that `from` sent: a batch of one.
+    ///
+    /// # Errors
+    ///
+    /// Why it was dropped; the reason is counted in [`Engine::stats`].
+    pub fn handle_chunk(&mut self, now: Now, from: Sender, chunk: Bytes) -> Result<(), Discard> {
+        let mut admitted = Ok(());
+        self.handle_chunks(now, &[(from, chunk)], |_, outcome| admitted = outcome);
+        admitted
+    }
+
+    fn handle_side_by_side(
+        &mut self,
+        now: Now,
+        batch: &[(Sender, Bytes)],
+        mut outcome: impl FnMut(usize, Result<(), Discard>),
+    ) {
+        let mut candidates = Vec::with_capacity(batch.len());
+        for (place, (from, chunk)) in batch.iter().enumerate() {
+            match self.screen(now, place, *from, chunk) {
+                Ok(candidate) => candidates.push(candidate),
+                Err(reason) => {
+                    self.stats.count_discard(reason);
+                    outcome(place, Err(reason));
+                }
+            }
+        }
+        let climbs = self.climb(&candidates);
+        for (candidate, mut climb) in candidates.iter().zip(climbs) {
+            let taken = self.take_candidate(now, candidate, &mut climb);
+            if let Err(reason) = taken {
+                self.stats.count_discard(reason);
+            }
+            outcome(candidate.place, taken);
+        }
+    }
+
+    /// The checks before anything is hashed. Those that depend on the message are repeated when its turn comes: a
+    /// chunk before it in the batch may have changed the answer.
+    fn screen<'a>(
+        &self,
+        now: Now,
+        place: usize,
+        from: Sender,
+        chunk: &'a Bytes,
+    ) -> Result<Candidate<'a>, Discard> {
         if chunk.len() > self.config.chunk.bytes() {
             return Err(Discard::Oversized);
         }
@@ -32,13 +114,54 @@ impl Engine {
         let id = self.name(&view.header)?;
         let sender = self.sender(from, id)?;
         match self.cache.get(id) {
-            None => self.open(now, id, sender, &view)?,
-            Some(known) if known.commitment.header != view.header.commitment_bytes() => {
-                return self.handle_other_commitment(now, id, sender, &view);
+            None => {}
+            Some(known) if known.commitment.header == view.header.commitment_bytes() => {
+                known.admit(&view, sender.node)?;
+            }
+            Some(known) if known.is_equivocal => return Err(Discard::Equivocation),
+            Some(_) => {}
+        }
+        Ok(Candidate {
+            place,
+            id,
+            sender,
+            view,
+            chunk,
+        })
+    }
+
+    /// Hashes the symbols of all candidates, and their proofs up to what is known.
+    fn climb<'a>(&self, candidates: &[Candidate<'a>]) -> Vec<Climb<'a>> {
+        let mut climbs = Vec::with_capacity(candidates.len());
+        leaf_hashes(
+            candidates.iter().map(|candidate| candidate.view.symbol),
+            |place, leaf| {
+                let view = &candidates[place].view;
+                climbs.push(Climb::new(view.header.index, leaf, view.proof));
+            },
+        );
+        let trees: Vec<_> = candidates
+            .iter()
+            .map(|candidate| self.cache.get(candidate.id)?.verified_tree(&candidate.view))
+            .collect();
+        climb_together(&mut climbs, |place| trees[place]);
+        climbs
+    }
+
+    fn take_candidate(
+        &mut self,
+        now: Now,
+        candidate: &Candidate<'_>,
+        climb: &mut Climb<'_>,
+    ) -> Result<(), Discard> {
+        match self.cache.get(candidate.id) {
+            None => self.open(now, candidate, climb)?,
+            Some(known) if known.commitment.header != candidate.view.header.commitment_bytes() => {
+                return self.handle_other_commitment(now, candidate, climb);
             }
             Some(_) => {}
         }
-        self.take_symbol(now, id, sender, &view, chunk)
+        self.take_symbol(now, candidate, climb)
     }
 
     fn check_windows(&self, now: Now, header: &Header) -> Result<(), Discard> {
@@ -90,16 +213,11 @@ impl Engine {
 
     /// Starts a message, once the author's signature is checked: before that, nothing about it is worth the
     /// assignment or any memory.
-    fn open(
-        &mut self,
-        now: Now,
-        id: MessageId,
-        sender: Member,
-        chunk: &ChunkView<'_>,
-    ) -> Result<(), Discard> {
-        let root = root_of(chunk.header.index, leaf_hash(chunk.symbol), chunk.proof);
-        self.verify_signature(now, id, sender, chunk, &root)?;
-        let geometry = self.geometry_of(id, &chunk.header);
+    fn open(&mut self, now: Now, candidate: &Candidate<'_>, climb: &mut Climb<'_>) -> Result<(), Discard> {
+        let (id, header) = (candidate.id, &candidate.view.header);
+        let root = climb.root();
+        self.verify_signature(now, candidate, &root)?;
+        let geometry = self.geometry_of(id, header);
         let state = match &geometry {
             Some(geometry) => State::Receiving(Box::new(self.receiving(id, root, geometry)?)),
             None => State::Abandoned,
@@ -109,10 +227,10 @@ impl Engine {
         let message = Message {
             id,
             author,
-            commitment: Commitment::new(chunk.header.commitment_bytes(), root, *chunk.signature),
-            geometry: geometry.unwrap_or_else(|| claimed_geometry(&chunk.header)),
+            commitment: Commitment::new(header.commitment_bytes(), root, *candidate.view.signature),
+            geometry: geometry.unwrap_or_else(|| claimed_geometry(header)),
             first_symbol_at: now.instant,
-            timestamp_ms: chunk.header.timestamp_ms,
+            timestamp_ms: header.timestamp_ms,
             is_equivocal: false,
             state,
         };
@@ -153,118 +271,30 @@ impl Engine {
     fn take_symbol(
         &mut self,
         now: Now,
-        id: MessageId,
-        sender: Member,
-        view: &ChunkView<'_>,
-        chunk: &Bytes,
+        candidate: &Candidate<'_>,
+        climb: &mut Climb<'_>,
     ) -> Result<(), Discard> {
+        let (id, view) = (candidate.id, &candidate.view);
         let message = self.cache.get_mut(id).ok_or(Discard::Abandoned)?;
-        let admitted = message.admit(view, sender.node)?;
+        let admitted = message.admit(view, candidate.sender.node)?;
         let knows_signature = message.commitment.knows(view.signature);
-        let leads_to_root = message.verify(view, leaf_hash(view.symbol));
+        let leads_to_root = message.verify(climb);
         if leads_to_root.is_err() && !knows_signature {
-            return self.handle_other_commitment(now, id, sender, view);
+            return self.handle_other_commitment(now, candidate, climb);
         }
         leads_to_root?;
         if !knows_signature {
-            self.learn_signature(now, id, sender, view)?;
+            self.learn_signature(now, candidate)?;
         }
         self.stats.chunks_accepted += 1;
-        self.stats.bytes_accepted += chunk.len() as u64;
+        self.stats.bytes_accepted += candidate.chunk.len() as u64;
         if admitted == Admitted::Ours {
-            self.relay(now, id, chunk);
+            self.relay(now, id, candidate.chunk);
         }
         if self.cache.get_mut(id).is_some_and(|message| message.take(view)) && !self.decodable.contains(&id) {
             self.decodable.push_back(id);
         }
         Ok(())
-    }
-
-    /// The same commitment under signature bytes that we have not seen.
-    fn learn_signature(
-        &mut self,
-        now: Now,
-        id: MessageId,
-        sender: Member,
-        chunk: &ChunkView<'_>,
-    ) -> Result<(), Discard> {
-        let known = &self.cache.get(id).ok_or(Discard::Abandoned)?.commitment;
-        if !known.has_room() {
-            return Err(Discard::TooManySignatures);
-        }
-        let root = known.root;
-        self.verify_signature(now, id, sender, chunk, &root)?;
-        if let Some(message) = self.cache.get_mut(id) {
-            message.commitment.learn(*chunk.signature);
-        }
-        Ok(())
-    }
-
-    /// A chunk whose header or root differs from what its author committed to before. If the signature is
-    /// good, that is evidence; the chunk is dropped in any case.
-    // docs/spec/chunk.md#equivocation
-    fn handle_other_commitment(
-        &mut self,
-        now: Now,
-        id: MessageId,
-        sender: Member,
-        chunk: &ChunkView<'_>,
-    ) -> Result<(), Discard> {
-        if self.cache.get(id).is_none_or(|known| known.is_equivocal) {
-            return Err(Discard::Equivocation);
-        }
-        let root = root_of(chunk.header.index, leaf_hash(chunk.symbol), chunk.proof);
-        self.verify_signature(now, id, sender, chunk, &root)?;
-        if let Some(message) = self.cache.get_mut(id) {
-            message.is_equivocal = true;
-            let second = SignedRoot {
-                header: chunk.header.commitment_bytes().as_slice().to_vec(),
-                root,
-                signature: *chunk.signature,
-            };
-            let first = message.commitment.evidence();
-            let evidence = Equivocation {
-                author: message.author,
-                id,
-                first,
-                second,
-            };
-            self.stats.equivocations += 1;
-            self.push_event(Event::Equivocation(Box::new(evidence)));
-        }
-        Err(Discard::Equivocation)
-    }
-
-    // docs/spec/chunk.md#signature
-    fn verify_signature(
-        &mut self,
-        now: Now,
-        id: MessageId,
-        sender: Member,
-        chunk: &ChunkView<'_>,
-        root: &Hash,
-    ) -> Result<(), Discard> {
-        let epoch = self.epochs.get_mut(id.epoch).ok_or(Discard::Epoch)?;
-        let has_budget = if sender.is_authenticated {
-            epoch.spend_verification(sender.node, now.instant)
-        } else {
-            self.plain_verifications.spend(now.instant)
-        };
-        if !has_budget {
-            return Err(Discard::VerificationBudget);
-        }
-        self.stats.signatures_checked += 1;
-        let author = epoch.set.get(id.author).ok_or(Discard::Author)?;
-        let commitment = chunk.header.commitment_bytes();
-        author
-            .identity
-            .verify(
-                Purpose::Chunk,
-                &self.config.network,
-                &[commitment.as_slice(), root],
-                &Signature::from_bytes(*chunk.signature),
-            )
-            .map_err(|_| Discard::Signature)
     }
 
     fn relay(&mut self, now: Now, id: MessageId, chunk: &Bytes) {

@@ -108,6 +108,7 @@ mod stats;
 mod test_support;
 mod thread;
 mod wide;
+mod workshop;
 
 pub use assignment::Assignment;
 pub use code::{Decoder, Encoder, Plans, SymbolError};

@@ -1,13 +1,21 @@
 //! The tree over the symbols of a message: SHA-256 cut to 20 bytes, leaves and nodes kept apart
 //! (`docs/spec/chunk.md#tree`).
 
+use falconet_crypto::sha256_many;
 use sha2::{Digest, Sha256};
 
 use crate::ids::SymbolIndex;
 use crate::limits::HASH_LEN;
 
+mod verified;
+
+pub use verified::{BadProof, VerifiedTree};
+pub(crate) use verified::{Climb, climb_together};
+
 /// A leaf or node of the tree.
 pub type Hash = [u8; HASH_LEN];
+/// Left child, right child.
+type Pair = [u8; 2 * HASH_LEN];
 
 const LEAF: [u8; 1] = [0];
 const NODE: [u8; 1] = [1];
@@ -19,17 +27,36 @@ pub fn leaf_hash(symbol: &[u8]) -> Hash {
     cut(Sha256::new().chain_update(LEAF).chain_update(symbol))
 }
 
+/// The hashes of many symbols, side by side where the processor can: `take` gets each with its place.
+pub(crate) fn leaf_hashes<'a>(
+    symbols: impl ExactSizeIterator<Item = &'a [u8]>,
+    mut take: impl FnMut(usize, Hash),
+) {
+    sha256_many(&LEAF, symbols, |place, hash| take(place, first_bytes(hash)));
+}
+
+/// The hashes of many pairs of siblings, each laid out left then right.
+pub(crate) fn node_hashes<'a>(
+    pairs: impl ExactSizeIterator<Item = &'a [u8]>,
+    mut take: impl FnMut(usize, Hash),
+) {
+    sha256_many(&NODE, pairs, |place, hash| take(place, first_bytes(hash)));
+}
+
 fn node_hash(left: &Hash, right: &Hash) -> Hash {
-    let mut input = [0; 1 + 2 * HASH_LEN];
-    input[0] = NODE[0];
-    input[1..=HASH_LEN].copy_from_slice(left);
-    input[1 + HASH_LEN..].copy_from_slice(right);
-    cut(Sha256::new().chain_update(input))
+    cut(Sha256::new()
+        .chain_update(NODE)
+        .chain_update(left)
+        .chain_update(right))
 }
 
 fn cut(hash: Sha256) -> Hash {
-    let mut out = [0; HASH_LEN];
-    out.copy_from_slice(&hash.finalize()[..HASH_LEN]);
+    first_bytes(&hash.finalize().into())
+}
+
+fn first_bytes(hash: &[u8; 32]) -> Hash {
+    let mut out = EMPTY;
+    out.copy_from_slice(&hash[..HASH_LEN]);
     out
 }
 
@@ -43,12 +70,22 @@ pub fn root_of(index: SymbolIndex, leaf: Hash, proof: &[u8]) -> Hash {
     })
 }
 
+/// The parent of a node at `position` of its level, or in the numbering of [`Tree::nodes`].
 fn join(position: usize, hash: &Hash, sibling: &Hash) -> Hash {
-    if position.is_multiple_of(2) {
-        node_hash(hash, sibling)
+    let pair = pair(position, hash, sibling);
+    cut(Sha256::new().chain_update(NODE).chain_update(pair))
+}
+
+fn pair(position: usize, hash: &Hash, sibling: &Hash) -> Pair {
+    let (left, right) = if position.is_multiple_of(2) {
+        (hash, sibling)
     } else {
-        node_hash(sibling, hash)
-    }
+        (sibling, hash)
+    };
+    let mut pair = [0; 2 * HASH_LEN];
+    pair[..HASH_LEN].copy_from_slice(left);
+    pair[HASH_LEN..].copy_from_slice(right);
+    pair
 }
 
 fn sibling_hash(bytes: &[u8]) -> Hash {
@@ -57,10 +94,11 @@ fn sibling_hash(bytes: &[u8]) -> Hash {
     hash
 }
 
-/// The whole tree, as the leader and a checking receiver build it.
-#[derive(Clone, Debug)]
+/// The whole tree, as the leader builds it.
+#[derive(Clone, Debug, Default)]
 pub struct Tree {
-    /// Node `i` has the children `2i` and `2i + 1`; the root is node 1; leaf `l` is node `width + l`.
+    /// Node `i` has the children `2i` and `2i + 1`; the root is node 1; leaf `l` is node `width + l`. May be
+    /// longer than the tree.
     nodes: Vec<Hash>,
     depth: u8,
 }
@@ -68,21 +106,36 @@ pub struct Tree {
 impl Tree {
     /// Builds the tree over `leaves`, of which there are at most `2^depth`.
     pub fn build(leaves: &[Hash], depth: u8) -> Self {
+        let mut tree = Self::default();
+        tree.leaves_mut(leaves.len(), depth).copy_from_slice(leaves);
+        tree.grow(leaves.len());
+        tree
+    }
+
+    /// Room for `count` leaves of a new tree in the memory of the last one; [`Tree::grow`] finishes it.
+    pub(crate) fn leaves_mut(&mut self, count: usize, depth: u8) -> &mut [Hash] {
         let width = 1 << depth;
-        let mut nodes = vec![EMPTY; 2 * width];
-        nodes[width..width + leaves.len()].copy_from_slice(leaves);
-        let (mut start, mut filled, mut empty) = (width, leaves.len(), EMPTY);
+        self.depth = depth;
+        if self.nodes.len() < 2 * width {
+            self.nodes.resize(2 * width, EMPTY);
+        }
+        self.nodes[width + count..2 * width].fill(EMPTY);
+        &mut self.nodes[width..width + count]
+    }
+
+    /// Everything above the first `count` leaves, level by level.
+    pub(crate) fn grow(&mut self, count: usize) {
+        let (mut start, mut filled, mut empty) = (1 << self.depth, count, EMPTY);
         while start > 1 {
             empty = node_hash(&empty, &empty);
+            let (above, below) = self.nodes.split_at_mut(start);
             start /= 2;
             filled = filled.div_ceil(2);
-            for place in 0..filled {
-                let child = 2 * (start + place);
-                nodes[start + place] = node_hash(&nodes[child], &nodes[child + 1]);
-            }
-            nodes[start + filled..2 * start].fill(empty);
+            let parents = &mut above[start..];
+            let pairs = below.as_flattened().chunks_exact(2 * HASH_LEN);
+            node_hashes(pairs.take(filled), |place, hash| parents[place] = hash);
+            parents[filled..].fill(empty);
         }
-        Self { nodes, depth }
     }
 
     /// The root, which the leader signs.
@@ -97,85 +150,6 @@ impl Tree {
             sibling.copy_from_slice(&self.nodes[node ^ 1]);
             node /= 2;
         }
-    }
-}
-
-/// The proof of a symbol does not lead to the root.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BadProof;
-
-/// What is known of a tree whose root is signed: every node that some valid proof has passed through. It
-/// makes the next proof as cheap as its first meeting with a known node.
-#[derive(Clone, Debug)]
-pub struct VerifiedTree {
-    nodes: Vec<Option<Hash>>,
-    depth: u8,
-}
-
-impl VerifiedTree {
-    /// A tree of which only the root is known.
-    pub fn new(root: Hash, depth: u8) -> Self {
-        let mut nodes = vec![None; 2 << depth];
-        nodes[1] = Some(root);
-        Self { nodes, depth }
-    }
-
-    /// Checks that `leaf` belongs to symbol `index`, and remembers the way.
-    ///
-    /// Every byte of the proof is compared, also above the first known node: a chunk that passes here passes
-    /// at any receiver, so it can be relayed.
-    ///
-    /// # Errors
-    ///
-    /// [`BadProof`]; nothing is remembered then.
-    pub fn verify(&mut self, index: SymbolIndex, leaf: Hash, proof: &[u8]) -> Result<(), BadProof> {
-        let mut path = [(0, EMPTY); 16];
-        let mut climbed = 0;
-        let (mut node, mut hash) = ((1 << self.depth) + index.as_usize(), leaf);
-        let mut siblings = proof.chunks_exact(HASH_LEN);
-        let known = loop {
-            if let Some(known) = self.nodes[node] {
-                break known;
-            }
-            let sibling = sibling_hash(siblings.next().ok_or(BadProof)?);
-            path[climbed] = (node, hash);
-            climbed += 1;
-            hash = join(node, &hash, &sibling);
-            node /= 2;
-        };
-        if known != hash || !self.agrees_above(node, siblings) {
-            return Err(BadProof);
-        }
-        for (&(node, hash), sibling) in path[..climbed].iter().zip(proof.chunks_exact(HASH_LEN)) {
-            self.nodes[node] = Some(hash);
-            self.nodes[node ^ 1] = Some(sibling_hash(sibling));
-        }
-        Ok(())
-    }
-
-    /// The hash of a symbol, once a valid proof has shown it.
-    pub fn leaf(&self, index: SymbolIndex) -> Option<Hash> {
-        self.nodes
-            .get((1 << self.depth) + index.as_usize())
-            .copied()
-            .flatten()
-    }
-
-    /// Bytes that this tree holds.
-    pub const fn memory(depth: u8) -> usize {
-        (2 << depth) * size_of::<Option<Hash>>()
-    }
-
-    /// Whether the rest of a proof says what is known. Siblings are learnt in pairs, so above a known node all
-    /// of them are.
-    fn agrees_above<'a>(&self, mut node: usize, siblings: impl Iterator<Item = &'a [u8]>) -> bool {
-        for sibling in siblings {
-            if node <= 1 || self.nodes[node ^ 1].is_none_or(|known| known != *sibling) {
-                return false;
-            }
-            node /= 2;
-        }
-        node == 1
     }
 }
 

@@ -4,16 +4,18 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use falconet_crypto::IdentityKey;
+use raptorq::EncodingPacket;
 
 use crate::assignment::Assignment;
-use crate::code::{Decoder, Encoder, Plans};
+use crate::code::{Decoder, Encoder};
 use crate::discard::Discard;
 use crate::events::{Delivery, SignedRoot};
 use crate::geometry::Geometry;
 use crate::header::{ChunkView, CommitmentBytes};
 use crate::ids::{MessageId, NodeIndex, SymbolIndex};
 use crate::limits::SIGNATURE_LEN;
-use crate::merkle::{Hash, Tree, VerifiedTree, leaf_hash, root_of};
+use crate::merkle::{Climb, Hash, VerifiedTree, leaf_hash, leaf_hashes};
+use crate::workshop::Workshop;
 
 /// Different valid signatures kept for one commitment. Honest leaders make one.
 const MAX_SIGNATURES: usize = 4;
@@ -145,6 +147,11 @@ impl Receiving {
         Ok(admitted)
     }
 
+    /// The hash of a symbol that is here.
+    fn leaf(&self, index: SymbolIndex) -> Option<Hash> {
+        self.tree.leaf(index).filter(|_| self.decoder.has(index))
+    }
+
     /// Our symbols that have not come yet.
     fn still_ours(&self) -> Vec<SymbolIndex> {
         let ours =
@@ -172,12 +179,21 @@ impl Message {
         }
     }
 
+    /// What is known of the tree that a chunk with this header claims to belong to.
+    pub(crate) fn verified_tree(&self, chunk: &ChunkView<'_>) -> Option<&VerifiedTree> {
+        match &self.state {
+            State::Receiving(receiving) if self.commitment.header == chunk.header.commitment_bytes() => {
+                Some(&receiving.tree)
+            }
+            _ => None,
+        }
+    }
+
     /// Checks the proof against the signed root. `&mut` only because valid nodes are remembered.
-    pub(crate) fn verify(&mut self, chunk: &ChunkView<'_>, leaf: Hash) -> Result<(), Discard> {
-        let index = chunk.header.index;
+    pub(crate) fn verify(&mut self, climb: &mut Climb<'_>) -> Result<(), Discard> {
         let leads_to_root = match &mut self.state {
-            State::Receiving(receiving) => receiving.tree.verify(index, leaf, chunk.proof).is_ok(),
-            _ => root_of(index, leaf, chunk.proof) == self.commitment.root,
+            State::Receiving(receiving) => receiving.tree.verify_climb(climb).is_ok(),
+            _ => climb.root() == self.commitment.root,
         };
         if leads_to_root {
             Ok(())
@@ -203,13 +219,17 @@ impl Message {
 
     /// Tries to decode. `None` while there are too few symbols; then whether the payload is what the author
     /// committed to.
-    pub(crate) fn decode(&mut self, plans: &mut Plans, now: Instant) -> Option<Result<Delivery, Tainted>> {
+    pub(crate) fn decode(
+        &mut self,
+        workshop: &mut Workshop,
+        now: Instant,
+    ) -> Option<Result<Delivery, Tainted>> {
         let State::Receiving(receiving) = &mut self.state else {
             return None;
         };
         let block = receiving.decoder.attempt()?;
         let symbols_received = receiving.decoder.held();
-        if committed_root(&self.geometry, &block, receiving, plans) != Some(self.commitment.root) {
+        if !is_committed(&self.geometry, &block, receiving, workshop) {
             self.state = State::Abandoned;
             return Some(Err(Tainted));
         }
@@ -241,29 +261,44 @@ impl Message {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Tainted;
 
-/// The root over the re-encoded block; `None` if its padding is not zero, which no honest leader's is.
+/// Whether the author committed to this block: its padding is zero and its symbols have the signed root.
 ///
 /// The leaves of source symbols that came over the wire are known: the decoder hands those through unchanged.
-/// Everything else is hashed, also where the tree knows a leaf only as somebody's sibling.
+/// Everything else is encoded again and hashed, also where the tree knows a leaf only as somebody's sibling.
 // docs/spec/chunk.md#root-check
-fn committed_root(geometry: &Geometry, block: &[u8], held: &Receiving, plans: &mut Plans) -> Option<Hash> {
-    if block
-        .get(geometry.payload_len as usize..)?
-        .iter()
-        .any(|&byte| byte != 0)
-    {
-        return None;
+fn is_committed(geometry: &Geometry, block: &[u8], held: &Receiving, workshop: &mut Workshop) -> bool {
+    let Some(zeros) = block.get(geometry.payload_len as usize..) else {
+        return false;
+    };
+    if zeros.iter().any(|&byte| byte != 0) {
+        return false;
     }
-    let encoder = Encoder::new(geometry, block, plans)?;
-    let mut leaves = Vec::with_capacity(usize::from(geometry.symbols));
-    encoder.source_symbols(|index, symbol| {
-        let known = if held.decoder.has(index) {
-            held.tree.leaf(index)
-        } else {
-            None
-        };
-        leaves.push(known.unwrap_or_else(|| leaf_hash(symbol)));
+    let Workshop {
+        plans, padding, tree, ..
+    } = workshop;
+    let symbols = usize::from(geometry.symbols);
+    let leaves = tree.leaves_mut(symbols, geometry.depth);
+    if geometry.source_symbols == 1 {
+        leaves.fill(leaf_hash(block));
+        return held.tree.commits_to(tree, symbols);
+    }
+    let Some(encoder) = Encoder::new(geometry, padding.pad(block, Encoder::block_len(geometry)), plans)
+    else {
+        return false;
+    };
+    let mut unseen = Vec::with_capacity(usize::from(geometry.source_symbols));
+    encoder.source_symbols(|index, symbol| match held.leaf(index) {
+        Some(known) => leaves[index.as_usize()] = known,
+        None => unseen.push((index.as_usize(), symbol)),
     });
-    encoder.repair_symbols(|_, symbol| leaves.push(leaf_hash(symbol)));
-    Some(Tree::build(&leaves, geometry.depth).root())
+    leaf_hashes(unseen.iter().map(|(_, symbol)| *symbol), |turn, hash| {
+        leaves[unseen[turn].0] = hash
+    });
+    encoder.repair_batches(|start, batch| {
+        let start = start.as_usize();
+        leaf_hashes(batch.iter().map(EncodingPacket::data), |place, hash| {
+            leaves[start + place] = hash
+        });
+    });
+    held.tree.commits_to(tree, symbols)
 }

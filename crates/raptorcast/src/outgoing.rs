@@ -4,13 +4,14 @@ use bytes::Bytes;
 use falconet_crypto::{NetworkId, Purpose, SignError, Signature, Signer};
 
 use crate::assignment::Assignment;
-use crate::code::{Encoder, Plans};
+use crate::code::Encoder;
 use crate::events::{Class, Recipients, Transmit};
 use crate::geometry::Geometry;
 use crate::header::Header;
 use crate::ids::{MessageId, NodeIndex, SymbolIndex};
 use crate::limits::SIGNATURE_LEN;
-use crate::merkle::{Tree, leaf_hash};
+use crate::merkle::{Tree, leaf_hash, leaf_hashes};
+use crate::workshop::Workshop;
 
 /// All chunks of one message, in one buffer, ready to leave.
 #[derive(Debug)]
@@ -29,22 +30,22 @@ impl Outgoing {
         geometry: &Geometry,
         payload: &[u8],
         (signer, network): (&dyn Signer, &NetworkId),
-        plans: &mut Plans,
+        workshop: &mut Workshop,
         emission: Emission,
     ) -> Result<Self, SignError> {
-        let chunk_len = geometry.chunk_len();
-        let mut buffer = vec![0; usize::from(geometry.symbols) * chunk_len];
-        let tree = write_symbols(geometry, payload, plans, &mut buffer);
+        let mut slab = workshop.slab(geometry);
+        write_symbols(geometry, payload, workshop, slab.bytes_mut());
+        let tree = &workshop.tree;
         let signature = signer.sign(
             Purpose::Chunk,
             network,
             &[header.commitment_bytes().as_slice(), &tree.root()],
         )?;
-        write_envelopes(header, geometry, &signature, &tree, &mut buffer);
+        write_envelopes(header, geometry, &signature, tree, slab.bytes_mut());
         Ok(Self {
             id,
-            chunks: buffer.into(),
-            chunk_len,
+            chunks: slab.freeze(),
+            chunk_len: geometry.chunk_len(),
             emission,
         })
     }
@@ -70,34 +71,29 @@ impl Outgoing {
     }
 }
 
-/// Writes every symbol to its place in the buffer and returns the tree over them.
-fn write_symbols(geometry: &Geometry, payload: &[u8], plans: &mut Plans, buffer: &mut [u8]) -> Tree {
-    let mut block = Vec::new();
-    let block = padded(geometry, payload, &mut block);
-    let mut leaves = Vec::with_capacity(usize::from(geometry.symbols));
-    let mut places = buffer.chunks_exact_mut(geometry.chunk_len());
-    let mut take = |_: SymbolIndex, symbol: &[u8]| {
-        leaves.push(leaf_hash(symbol));
-        if let Some(chunk) = places.next() {
-            chunk[geometry.symbol_offset()..].copy_from_slice(symbol);
-        }
+/// Writes every symbol to its place in the buffer and builds the tree over them.
+fn write_symbols(geometry: &Geometry, payload: &[u8], workshop: &mut Workshop, buffer: &mut [u8]) {
+    let Workshop {
+        plans, tree, padding, ..
+    } = workshop;
+    let (chunk_len, offset) = (geometry.chunk_len(), geometry.symbol_offset());
+    let mut take = |index: SymbolIndex, symbol: &[u8]| {
+        let start = index.as_usize() * chunk_len;
+        buffer[start + offset..start + chunk_len].copy_from_slice(symbol);
     };
+    let block = padding.pad(payload, Encoder::block_len(geometry));
     if let Some(encoder) = Encoder::new(geometry, block, plans) {
         encoder.source_symbols(&mut take);
         encoder.repair_symbols(&mut take);
     }
-    Tree::build(&leaves, geometry.depth)
-}
-
-/// The payload with zeros up to whole symbols; copied to `scratch` only if any are needed.
-fn padded<'a>(geometry: &Geometry, payload: &'a [u8], scratch: &'a mut Vec<u8>) -> &'a [u8] {
-    if payload.len() == geometry.block_len() {
-        return payload;
+    let symbols = buffer.chunks_exact(chunk_len).map(|chunk| &chunk[offset..]);
+    let leaves = tree.leaves_mut(symbols.len(), geometry.depth);
+    if geometry.source_symbols == 1 {
+        leaves.fill(leaf_hash(&buffer[offset..chunk_len]));
+    } else {
+        leaf_hashes(symbols, |place, hash| leaves[place] = hash);
     }
-    scratch.reserve_exact(geometry.block_len());
-    scratch.extend_from_slice(payload);
-    scratch.resize(geometry.block_len(), 0);
-    scratch
+    tree.grow(usize::from(geometry.symbols));
 }
 
 /// Writes header, signature and proof of every chunk.

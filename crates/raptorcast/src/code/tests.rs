@@ -13,7 +13,9 @@ fn geometry(len: usize) -> Geometry {
 
 fn symbols(geometry: &Geometry, block: &[u8]) -> Vec<Vec<u8>> {
     let mut plans = Plans::new(1);
-    let encoder = Encoder::new(geometry, block, &mut plans).unwrap();
+    let mut block = block.to_vec();
+    block.resize(Encoder::block_len(geometry), 0);
+    let encoder = Encoder::new(geometry, &block, &mut plans).unwrap();
     let mut symbols = Vec::new();
     encoder.source_symbols(|index, symbol| {
         assert_eq!(index.as_usize(), symbols.len());

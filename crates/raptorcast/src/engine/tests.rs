@@ -321,3 +321,47 @@ fn two_epochs_overlap_and_the_third_ends_the_first() {
         Some(Event::Expired(_))
     ));
 }
+
+#[test]
+fn memory_of_one_broadcast_leaves_no_trace_in_the_next() {
+    let chunks_of = |lengths: &[usize]| {
+        let mut cluster = Cluster::new(&[1; 4]);
+        let now = cluster.now;
+        for (round, len) in lengths.iter().enumerate() {
+            cluster.in_flight.clear();
+            let round = Round::from(round as u32);
+            cluster.engines[0]
+                .broadcast(now, EPOCH, round, payload(*len, 1))
+                .unwrap();
+            cluster.collect(NodeIndex::new(0));
+        }
+        let mut symbols: Vec<_> = cluster
+            .in_flight
+            .iter()
+            .map(|sent| sent.chunk.slice(91..))
+            .collect();
+        symbols.sort();
+        symbols
+    };
+    for len in [1, 900, 30_000, 31_111] {
+        assert_eq!(
+            chunks_of(&[200_000, 64_000, len]),
+            chunks_of(&[3, 2, len]),
+            "{len} bytes"
+        );
+    }
+}
+
+#[test]
+fn a_warm_engine_broadcasts_the_same() {
+    let mut cluster = Cluster::new(&[1; 4]);
+    cluster.engines[0].warm_up(20_000);
+    let now = cluster.now;
+    cluster.engines[0]
+        .broadcast(now, EPOCH, Round::from(1), payload(20_000, 3))
+        .unwrap();
+    cluster.run(&CALM);
+    for node in cluster.nodes().skip(1) {
+        assert_eq!(cluster.deliveries(node)[0].payload, payload(20_000, 3));
+    }
+}

@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use falconet_crypto::{Purpose, Signer};
+use falconet_crypto::{Purpose, Signature, Signer};
 
 use super::*;
 use crate::ids::{Round, SymbolIndex};
 use crate::limits::{HASH_LEN, SIGNATURE_LEN};
-use crate::merkle::Tree;
+use crate::merkle::{Tree, leaf_hash};
 use crate::test_support::{CALM, Cluster, EPOCH, InFlight, network, payload};
-use crate::{EngineConfig, ExpiryReason};
+use crate::{EngineConfig, Event, ExpiryReason};
 
 const LEADER: NodeIndex = NodeIndex::new(0);
 
@@ -377,4 +377,86 @@ fn the_cache_holds_to_its_limits_when_it_is_filled() {
         }
     }
     assert!(cluster.engines[target.as_usize()].stats().expired > 100);
+}
+
+/// What a receiver is handed: the leader's chunks of two messages, a forged one, damaged and repeated ones.
+fn mixed_traffic() -> (Cluster, NodeIndex, Vec<(Sender, Bytes)>) {
+    let (mut cluster, chunks) = broadcast(60_000, |config| config);
+    let now = cluster.now;
+    cluster.engines[0]
+        .broadcast(now, EPOCH, Round::from(2), payload(9_000, 2))
+        .unwrap();
+    cluster.collect(LEADER);
+    let second = std::mem::take(&mut cluster.in_flight);
+    let forged = forge(&cluster, &chunks, |_, symbol| symbol[0] ^= 1);
+    let receiver = NodeIndex::new(1);
+    let mut traffic = Vec::new();
+    for (turn, in_flight) in chunks
+        .iter()
+        .zip(&forged)
+        .flat_map(<[_; 2]>::from)
+        .chain(&second)
+        .enumerate()
+    {
+        let mut chunk = in_flight.chunk.to_vec();
+        if turn % 5 == 0 {
+            let at = turn * 131 % chunk.len();
+            chunk[at] ^= 1;
+        }
+        let from = if in_flight.to == receiver {
+            LEADER
+        } else {
+            in_flight.to
+        };
+        let sender = match turn % 11 {
+            0 => Sender::Unknown,
+            1 => Sender::Hint(cluster.identity(from)),
+            _ => Sender::Validator(cluster.identity(from)),
+        };
+        traffic.extend(std::iter::repeat_n(
+            (sender, Bytes::from(chunk)),
+            1 + turn % 3 / 2,
+        ));
+    }
+    (cluster, receiver, traffic)
+}
+
+#[test]
+fn a_batch_is_judged_as_its_chunks_one_by_one_are() {
+    let (mut cluster, receiver, mut traffic) = mixed_traffic();
+    for round in 0..3 {
+        shuffle(&mut traffic, &mut cluster.rng);
+        let now = cluster.now;
+        let judge = |batch: usize| {
+            let mut engine = Cluster::new(&[1; 5]).engines.swap_remove(receiver.as_usize());
+            let mut outcomes = Vec::new();
+            for part in traffic.chunks(batch) {
+                let start = outcomes.len();
+                outcomes.resize(start + part.len(), None);
+                engine.handle_chunks(now, part, |place, outcome| {
+                    assert_eq!(outcomes[start + place].replace(outcome), None, "told once");
+                });
+            }
+            let mut events = Vec::new();
+            while let Some(event) = engine.poll_event() {
+                events.push(event);
+            }
+            (outcomes, events, engine.stats().clone())
+        };
+        let alone = judge(1);
+        assert!(
+            alone.2.delivered > 0 && alone.2.discards().count() > 5,
+            "{:?}",
+            alone.2
+        );
+        for batch in [2, 44, 128, 1_000] {
+            assert_eq!(judge(batch), alone, "batches of {batch}, round {round}");
+        }
+    }
+}
+
+fn shuffle<T>(items: &mut [T], rng: &mut impl rand_core::Rng) {
+    for last in (1..items.len()).rev() {
+        items.swap(last, rng.next_u32() as usize % (last + 1));
+    }
 }

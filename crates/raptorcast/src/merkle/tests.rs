@@ -63,3 +63,71 @@ proptest! {
         prop_assert_eq!(verified.verify(symbol, leaves[index], &intact), Ok(()));
     }
 }
+
+/// A tree of which the proofs of some leaves were seen, as a receiver has it.
+fn seen(leaves: &[Hash], seen: &[prop::sample::Index]) -> (Tree, VerifiedTree) {
+    let tree = Tree::build(leaves, merkle_depth(leaves.len() as u16));
+    let mut verified = VerifiedTree::new(tree.root(), tree.depth);
+    for index in seen.iter().map(|index| index.index(leaves.len())) {
+        let proof = proof(&tree, index as u16);
+        verified
+            .verify(SymbolIndex::new(index as u16), leaves[index], &proof)
+            .unwrap();
+    }
+    (tree, verified)
+}
+
+proptest! {
+    #[test]
+    fn climbing_together_is_climbing_alone(
+        count in 1_u16..200,
+        warm in prop::collection::vec(any::<prop::sample::Index>(), 0..20),
+        batch in prop::collection::vec((any::<prop::sample::Index>(), any::<bool>()), 0..40),
+    ) {
+        let leaves = leaves(count);
+        let (tree, mut verified) = seen(&leaves, &warm);
+        let mut alone = verified.clone();
+        let proofs: Vec<_> = (0..count).map(|index| proof(&tree, index)).collect();
+        let batch = batch.iter().map(|(index, is_good)| (index.index(leaves.len()), *is_good));
+        let mut climbs: Vec<_> = batch
+            .clone()
+            .map(|(index, is_good)| {
+                let leaf = if is_good { leaves[index] } else { [7; HASH_LEN] };
+                Climb::new(SymbolIndex::new(index as u16), leaf, &proofs[index])
+            })
+            .collect();
+        climb_together(&mut climbs, |place| (place % 2 == 0).then_some(&verified));
+        for ((index, is_good), climb) in batch.zip(&mut climbs) {
+            let leaf = if is_good { leaves[index] } else { [7; HASH_LEN] };
+            let symbol = SymbolIndex::new(index as u16);
+            prop_assert_eq!(verified.verify_climb(climb), alone.verify(symbol, leaf, &proofs[index]));
+            prop_assert_eq!(climb.root(), root_of(symbol, leaf, &proofs[index]));
+        }
+        prop_assert_eq!(verified.nodes(), alone.nodes());
+    }
+
+    #[test]
+    fn a_checked_tree_commits_to_its_own_leaves_only(
+        count in 1_u16..200,
+        warm in prop::collection::vec(any::<prop::sample::Index>(), 0..60),
+        at: prop::sample::Index,
+        room: u8,
+    ) {
+        let leaves = leaves(count);
+        let (tree, verified) = seen(&leaves, &warm);
+        // Memory of a larger tree before: nothing of it may be taken for an empty leaf.
+        let mut again = Tree::build(&vec![[5; HASH_LEN]; 1 << (room % 9)], room % 9);
+        again.leaves_mut(leaves.len(), tree.depth).copy_from_slice(&leaves);
+        prop_assert!(verified.commits_to(&mut again, leaves.len()));
+        prop_assert_eq!(again.root(), tree.root());
+        again.leaves_mut(leaves.len(), tree.depth)[at.index(leaves.len())][0] ^= 1;
+        prop_assert!(!verified.commits_to(&mut again, leaves.len()));
+        // One leaf more than there are: a leader that hides a symbol behind the last one.
+        if leaves.len() < 1 << tree.depth {
+            let more = again.leaves_mut(leaves.len() + 1, tree.depth);
+            more[..leaves.len()].copy_from_slice(&leaves);
+            more[leaves.len()] = [9; HASH_LEN];
+            prop_assert!(!verified.commits_to(&mut again, leaves.len() + 1));
+        }
+    }
+}
