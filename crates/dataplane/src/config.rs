@@ -49,9 +49,25 @@ pub struct DataplaneConfig {
     pub(crate) mtu: usize,
     pub(crate) thread_prefix: String,
     pub(crate) segmentation: bool,
+    pub(crate) aggregation: bool,
+    pub(crate) kernel_steering: bool,
+    pub(crate) kernel_filter: bool,
+    pub(crate) data_thread: Placement,
+    pub(crate) handshake_thread: Placement,
     pub(crate) classes: [ClassLimits; Class::COUNT],
 }
 
+/// Where and how urgently a thread runs; Linux only, ignored elsewhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Placement {
+    /// The processor it stays on; `None` leaves that to the system.
+    pub processor: Option<usize>,
+    /// Its nice value, -20 (most urgent, needs privilege) to 19.
+    pub nice: i32,
+}
+
+/// Nice value of the handshake thread: it yields to what carries blocks, and is not starved.
+const HANDSHAKE_NICE: i32 = 5;
 /// What every socket asks for as receive and send buffer: three 2 MB broadcasts at redundancy 2.5.
 const DEFAULT_SOCKET_BUFFER: usize = 16 << 20;
 /// Linux thread names have 15 bytes; the suffixes `-data` and `-hs` take up to 5.
@@ -68,6 +84,14 @@ impl Default for DataplaneConfig {
             mtu: 1500,
             thread_prefix: "fn".to_owned(),
             segmentation: true,
+            aggregation: true,
+            kernel_steering: true,
+            kernel_filter: true,
+            data_thread: Placement::default(),
+            handshake_thread: Placement {
+                processor: None,
+                nice: HANDSHAKE_NICE,
+            },
             classes: [
                 class_limits(4, 65_536, 64, 10),
                 class_limits(4, 65_536, 64, 10),
@@ -154,6 +178,47 @@ impl DataplaneConfig {
         self
     }
 
+    /// Whether the kernel may hand over datagrams of one flow as one aggregate (GRO). Default: yes; off costs
+    /// up to ten times as much a received datagram, and denies a spoofer of a peer's address the chance that
+    /// a filter drops good datagrams together with his.
+    #[must_use]
+    pub fn with_aggregation(mut self, on: bool) -> Self {
+        self.aggregation = on;
+        self
+    }
+
+    /// Whether the kernel steers handshake messages to a socket of the handshake thread's own, where it can
+    /// (docs/spec/threads.md#steering). Default: yes.
+    #[must_use]
+    pub fn with_kernel_steering(mut self, on: bool) -> Self {
+        self.kernel_steering = on;
+        self
+    }
+
+    /// Whether the kernel drops what cannot be valid, where it can; its drops are then counted as `kernel`
+    /// (docs/spec/threads.md#kernel-filter). The authenticated lane's filter needs steering. Default: yes;
+    /// off gives every datagram its own reason.
+    #[must_use]
+    pub fn with_kernel_filter(mut self, on: bool) -> Self {
+        self.kernel_filter = on;
+        self
+    }
+
+    /// Where the dataplane thread runs. Default: anywhere, nice 0. A processor that is not there is warned
+    /// of and otherwise ignored.
+    #[must_use]
+    pub fn with_data_thread(mut self, placement: Placement) -> Self {
+        self.data_thread = placement;
+        self
+    }
+
+    /// Where the handshake thread runs. Default: anywhere, nice 5.
+    #[must_use]
+    pub fn with_handshake_thread(mut self, placement: Placement) -> Self {
+        self.handshake_thread = placement;
+        self
+    }
+
     /// Weight of `class` when classes compete, 1..=1000. Default: Proposal 4, Relay 4, Regular 1,
     /// Control 1, so that each keeps at least a tenth.
     #[must_use]
@@ -211,6 +276,14 @@ impl DataplaneConfig {
         if self.thread_prefix.len() > MAX_THREAD_PREFIX || self.thread_prefix.contains('\0') {
             return wrong("thread_prefix", "at most 10 bytes, none of them zero");
         }
+        for (field, placement) in [
+            ("data_thread", self.data_thread),
+            ("handshake_thread", self.handshake_thread),
+        ] {
+            if !(-20..=19).contains(&placement.nice) {
+                return wrong(field, "a nice value of -20 to 19");
+            }
+        }
         for class in &self.classes {
             if !(1..=1000).contains(&class.weight) {
                 return wrong("class_weight", "1 to 1000");
@@ -265,6 +338,14 @@ mod tests {
         assert_eq!(
             wrong_field(&good().with_thread_prefix("elevenbytes")),
             "thread_prefix"
+        );
+        let placement = Placement {
+            processor: None,
+            nice: 20,
+        };
+        assert_eq!(
+            wrong_field(&good().with_handshake_thread(placement)),
+            "handshake_thread"
         );
         assert_eq!(
             wrong_field(&good().with_class_weight(Class::Relay, 0)),

@@ -13,6 +13,7 @@ use falconet_crypto::Now;
 use falconet_transport::{Event, Lane, Sessions, ToSessions, Transmit};
 
 use crate::clock::read_clock;
+use crate::drop_reason::DropReason;
 use crate::egress::Egress;
 use crate::emission::{Emission, Emitted, Turn};
 use crate::handshake_thread::{Control, Inlet, MESSAGES};
@@ -21,7 +22,7 @@ use crate::judge::{judge_authenticated, judge_plain};
 use crate::outgoing::Class;
 use crate::receive::{Batches, Receiver};
 use crate::sender::{COMMANDS, Command, Inbox};
-use crate::stats::{Counters, DropReason, Published};
+use crate::stats::{Counters, Published};
 use crate::timer::Timer;
 use crate::unit::Unit;
 use crate::wake::Wake;
@@ -84,7 +85,7 @@ impl DataThread {
     /// declares dead what has just been received, and every step is bounded (docs/spec/threads.md#turn).
     fn take_turn(&mut self) -> Next {
         let now = read_clock();
-        self.counters.note_turn();
+        self.counters.note_turn(now.instant);
         let mut busy = self.handle_commands(now);
         busy |= self.receive(now);
         busy |= self.handle_messages(now);
@@ -303,7 +304,6 @@ impl DataThread {
             self.wake.end_nap();
             return tokio::task::yield_now().await;
         }
-        self.counters.note_nap();
         let (egress, timer) = (&self.egress, &mut self.timer);
         let mut notified = pin!(self.wake.notified());
         poll_fn(|cx| {
@@ -317,6 +317,7 @@ impl DataThread {
         })
         .await;
         self.wake.end_nap();
+        self.counters.note_nap(now.elapsed());
     }
 
     fn arm(&mut self, now: Instant, deadline: Option<Instant>) -> std::io::Result<()> {

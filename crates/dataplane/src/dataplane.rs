@@ -7,22 +7,21 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
-use crossbeam_channel::bounded;
-use falconet_transport::{Handshakes, Lane, Sessions};
+use crossbeam_channel::{Receiver as Queue, bounded};
+use falconet_transport::{Handshakes, Sessions, ToSessions, Transmit};
 
-use crate::config::{ConfigError, DataplaneConfig};
+use crate::config::{ConfigError, DataplaneConfig, Placement};
 use crate::data_thread::DataThread;
-use crate::delay_line::DelayLine;
-use crate::egress::Egress;
 use crate::emission::Emission;
-use crate::handshake_thread::{Exit, HandshakeThread, MESSAGES, TRANSMITS, queues};
+use crate::handshake_thread::{HandshakeThread, Inlet, MESSAGES, TRANSMITS, queues};
 use crate::inbound::Consumers;
+use crate::kernel_drops::KernelDrops;
 use crate::pacer::Pacer;
 use crate::receive::Receiver;
 use crate::scheduler::Scheduler;
-use crate::sender::{Sender, inbox};
-use crate::socket::{Port, bind};
-use crate::stats::{Counters, Published, Stats};
+use crate::sender::{Inbox, Sender, inbox};
+use crate::sockets::Sockets;
+use crate::stats::{Counters, Published, Stats, add};
 use crate::timer::Timer;
 use crate::wake::Wake;
 
@@ -34,11 +33,23 @@ pub struct Dataplane {
     local: Option<SocketAddr>,
     local_plain: Option<SocketAddr>,
     stop: Arc<AtomicBool>,
-    wake: Arc<Wake>,
-    /// Dropped to stop the handshake thread.
-    stop_handshakes: Option<crossbeam_channel::Sender<()>>,
+    wakes: [Arc<Wake>; 2],
     threads: Vec<JoinHandle<()>>,
+    /// Of the dataplane thread and of the handshake thread.
     published: [Arc<Published>; 2],
+    kernel_drops: KernelDrops,
+}
+
+/// What the dataplane thread is made of.
+struct DataParts {
+    sessions: Sessions,
+    consumers: Consumers,
+    inbox: Inbox,
+    inlet: Inlet,
+    from_handshakes: Queue<ToSessions>,
+    handshake_transmits: Queue<Transmit>,
+    sockets: Sockets,
+    wake: Arc<Wake>,
 }
 
 impl Dataplane {
@@ -54,74 +65,87 @@ impl Dataplane {
         consumers: Consumers,
     ) -> Result<Dataplane, StartError> {
         config.check()?;
-        let sockets = Sockets::bind(&config)?;
-        let wake = Arc::new(Wake::default());
+        let sockets = Sockets::bind(&config, handshakes.index_key())?;
+        let (wake, wake_handshakes) = (Arc::new(Wake::default()), Arc::new(Wake::default()));
         let (sender, inbox) = inbox(&config.classes, Arc::clone(&wake));
-        let (inlet, outlet) = queues();
+        let (inlet, outlet) = queues(Arc::clone(&wake_handshakes));
         let (to_sessions, from_handshakes) = bounded(MESSAGES);
         let (transmit_tx, handshake_transmits) = bounded(TRANSMITS);
-        let (stop_handshakes, handshake_stop) = bounded(0);
-        let exit = match sockets
-            .authenticated
-            .as_ref()
-            .map(|(socket, _)| socket.try_clone())
-        {
-            None => Exit::None,
-            Some(_) if config.link.is_some() => Exit::Dataplane(transmit_tx),
-            Some(clone) => Exit::Socket(clone.map_err(StartError::Thread)?),
-        };
         let mut dataplane = Dataplane {
             sender,
-            local: sockets.authenticated.as_ref().map(|(_, address)| *address),
+            local: sockets.authenticated.as_ref().map(|steered| steered.local),
             local_plain: sockets.plain.as_ref().map(|(_, address)| *address),
             stop: Arc::new(AtomicBool::new(false)),
-            wake: Arc::clone(&wake),
-            stop_handshakes: Some(stop_handshakes),
+            wakes: [Arc::clone(&wake), Arc::clone(&wake_handshakes)],
             threads: Vec::new(),
             published: Default::default(),
+            kernel_drops: sockets.kernel_drops().map_err(StartError::Thread)?,
         };
+        let runtime = runtime().map_err(StartError::Thread)?;
+        let guard = runtime.enter();
         let handshake_thread = HandshakeThread {
             handshakes,
             queues: outlet,
+            exit: sockets.exit(&config, transmit_tx).map_err(StartError::Thread)?,
+            socket: sockets.handshakes().map_err(StartError::Thread)?,
             to_sessions,
-            stop: handshake_stop,
-            exit,
-            wake: Arc::clone(&wake),
+            stop: Arc::clone(&dataplane.stop),
+            timer: Timer::new().map_err(StartError::Thread)?,
+            wake: wake_handshakes,
+            wake_sessions: Arc::clone(&wake),
             published: Arc::clone(&dataplane.published[1]),
             counters: Counters::default(),
             held: None,
+            paused_until: None,
         };
+        drop(guard);
         // On an error the half that was started is stopped by `Drop`.
-        dataplane.spawn(format!("{}-hs", config.thread_prefix), || handshake_thread.run())?;
-        let (stop, published) = (Arc::clone(&dataplane.stop), Arc::clone(&dataplane.published[0]));
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .map_err(StartError::Thread)?;
+        dataplane.spawn(format!("{}-hs", config.thread_prefix), move || {
+            place(config.handshake_thread);
+            runtime.block_on(handshake_thread.run());
+        })?;
+        dataplane.start_data_thread(
+            config,
+            DataParts {
+                sessions,
+                consumers,
+                inbox,
+                inlet,
+                from_handshakes,
+                handshake_transmits,
+                sockets,
+                wake,
+            },
+        )?;
+        Ok(dataplane)
+    }
+
+    fn start_data_thread(&mut self, config: DataplaneConfig, parts: DataParts) -> Result<(), StartError> {
+        let runtime = runtime().map_err(StartError::Thread)?;
         let guard = runtime.enter();
         let scheduler = Scheduler::new(config.classes);
         let data_thread = DataThread {
-            sessions,
-            consumers,
-            inbox,
-            handshakes: inlet,
-            from_handshakes,
-            handshake_transmits,
-            egress: sockets.egress(&config).map_err(StartError::Thread)?,
+            sessions: parts.sessions,
+            consumers: parts.consumers,
+            inbox: parts.inbox,
+            handshakes: parts.inlet,
+            from_handshakes: parts.from_handshakes,
+            handshake_transmits: parts.handshake_transmits,
+            egress: parts.sockets.egress(&config).map_err(StartError::Thread)?,
             emission: Emission::new(scheduler, Pacer::new(config.rate), config.mtu),
             receiver: Receiver::new(),
             timer: Timer::new().map_err(StartError::Thread)?,
-            wake,
-            stop,
+            wake: parts.wake,
+            stop: Arc::clone(&self.stop),
             counters: Counters::default(),
-            published,
+            published: Arc::clone(&self.published[0]),
             held: VecDeque::new(),
         };
         drop(guard);
-        dataplane.spawn(format!("{}-data", config.thread_prefix), move || {
+        self.spawn(format!("{}-data", config.thread_prefix), move || {
+            place(config.data_thread);
             runtime.block_on(data_thread.run());
-        })?;
-        Ok(dataplane)
+        })
     }
 
     /// Where the authenticated lane listens, with the port the system chose.
@@ -142,13 +166,17 @@ impl Dataplane {
         self.sender.clone()
     }
 
-    /// A snapshot of what both threads have counted; reads some 300 counters, disturbs nobody.
+    /// A snapshot of what both threads have counted and the kernel has dropped; reads some 300 counters and
+    /// makes a system call a socket, disturbs nobody.
     #[must_use]
     pub fn stats(&self) -> Stats {
         let mut stats = Stats::default();
         for published in &self.published {
             published.add_to(&mut stats);
         }
+        stats.data_thread = self.published[0].thread();
+        stats.handshake_thread = self.published[1].thread();
+        add(&mut stats.discards, "kernel", self.kernel_drops.total());
         stats
     }
 
@@ -166,8 +194,9 @@ impl Drop for Dataplane {
     /// docs/spec/threads.md#shutdown
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Release);
-        self.stop_handshakes = None;
-        self.wake.wake();
+        for wake in &self.wakes {
+            wake.wake();
+        }
         for thread in self.threads.drain(..) {
             if thread.join().is_err() {
                 tracing::error!("a dataplane thread has panicked");
@@ -196,39 +225,23 @@ pub enum StartError {
     Thread(#[source] io::Error),
 }
 
-/// The bound sockets, each with its address.
-struct Sockets {
-    authenticated: Option<(std::net::UdpSocket, SocketAddr)>,
-    plain: Option<(std::net::UdpSocket, SocketAddr)>,
+fn runtime() -> io::Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_current_thread().enable_all().build()
 }
 
-impl Sockets {
-    fn bind(config: &DataplaneConfig) -> Result<Sockets, StartError> {
-        let open = |address: Option<SocketAddr>| {
-            let Some(address) = address else {
-                return Ok(None);
-            };
-            let socket = bind(address, config.socket_buffer);
-            socket
-                .and_then(|socket| socket.local_addr().map(|local| Some((socket, local))))
-                .map_err(|source| StartError::Bind { address, source })
+/// Puts the calling thread where the configuration wants it; where the system refuses, it runs all the same.
+fn place(placement: Placement) {
+    #[cfg(target_os = "linux")]
+    {
+        let pinned = placement.processor.map_or(Ok(()), crate::sys::pin_to);
+        let niced = match placement.nice {
+            0 => Ok(()),
+            nice => crate::sys::set_nice(nice),
         };
-        Ok(Sockets {
-            authenticated: open(config.listen)?,
-            plain: open(config.listen_plain)?,
-        })
+        if let Err(error) = pinned.and(niced) {
+            tracing::warn!(%error, ?placement, "thread not placed as configured");
+        }
     }
-
-    fn egress(self, config: &DataplaneConfig) -> io::Result<Egress> {
-        let port = |lane, socket: Option<(std::net::UdpSocket, SocketAddr)>| {
-            socket
-                .map(|(socket, _)| Port::new(lane, socket, config.segmentation, config.mtu))
-                .transpose()
-        };
-        Ok(Egress::new(
-            port(Lane::Authenticated, self.authenticated)?,
-            port(Lane::Plain, self.plain)?,
-            config.link.clone().map(DelayLine::new),
-        ))
-    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = placement;
 }

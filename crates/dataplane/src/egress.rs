@@ -7,8 +7,9 @@ use std::time::{Duration, Instant};
 use falconet_transport::Lane;
 
 use crate::delay_line::DelayLine;
+use crate::drop_reason::DropReason;
 use crate::socket::{Blocked, Port};
-use crate::stats::{Counters, DropReason};
+use crate::stats::Counters;
 use crate::unit::Unit;
 
 /// Most groups that wait for a lane's blocked socket (docs/spec/threads.md#queue-bounds).

@@ -9,12 +9,13 @@ use bytes::Bytes;
 use falconet_crypto::Now;
 use falconet_transport::{Lane, LaneDecision, PeerId, Sessions};
 
+use crate::drop_reason::DropReason;
 use crate::egress::Egress;
 use crate::outgoing::{Class, Completion, Cost, Outgoing};
 use crate::pacer::{Pacer, wire_bytes};
 use crate::parked::{Parked, Ticket};
 use crate::scheduler::{Entry, GroupLimits, Scheduler};
-use crate::stats::{Counters, DropReason};
+use crate::stats::Counters;
 use crate::unit::{MAX_UNIT_BYTES, Unit};
 
 /// Bytes of the frame in front of a plaintext.
@@ -184,6 +185,10 @@ impl Emission {
         let Some((class, peer)) = next else {
             return Emitted::Nothing;
         };
+        if let Some(first) = self.group.first() {
+            turn.counters
+                .note_age(class, now.saturating_duration_since(first.queued));
+        }
         match turn.sessions.lane(turn.now, peer) {
             LaneDecision::Authenticated => self.seal_group(peer, turn),
             LaneDecision::Plain(to) => self.copy_group(peer, to, turn),

@@ -1,15 +1,22 @@
 //! The handshake thread: everything that costs a Diffie-Hellman happens here.
 
+use std::future::{Future, poll_fn};
 use std::net::{SocketAddr, UdpSocket};
+use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::Poll;
 use std::time::{Duration, Instant};
 
-use crossbeam_channel::{Receiver, Select, Sender, TryRecvError, TrySendError, bounded};
+use crossbeam_channel::{Receiver, Sender, TrySendError, bounded};
+use falconet_crypto::Now;
 use falconet_transport::{Handshakes, Lane, PeerConfig, PeerId, ToHandshakes, ToSessions, Transmit};
 
 use crate::clock::read_clock;
+use crate::drop_reason::DropReason;
 use crate::socket::canonical;
-use crate::stats::{Counters, DropReason, Published};
+use crate::stats::{Counters, Published};
+use crate::timer::Timer;
 use crate::wake::Wake;
 
 /// The longest handshake message.
@@ -23,6 +30,11 @@ pub(crate) const MESSAGES: usize = 4096;
 pub(crate) const TRANSMITS: usize = 1024;
 /// Datagrams handled before messages and timers are looked at again.
 const DATAGRAMS_A_TURN: usize = 64;
+/// Time that a full turn of datagrams from the socket takes up, at least: so a flood gets 64,000 looked at
+/// a second, some tenth of a core, and the kernel drops the rest (docs/spec/threads.md#handshake-queue).
+const JUNK_PAUSE: Duration = Duration::from_millis(1);
+/// Receive buffer; messages are at most 148 bytes, anything longer is junk to be counted.
+const BUFFER: usize = 64 << 10;
 /// How long to wait when the dataplane thread has no room for a message.
 const HELD_RETRY: Duration = Duration::from_millis(1);
 
@@ -44,6 +56,7 @@ pub(crate) enum Control {
 pub(crate) struct Inlet {
     datagrams: Sender<HandshakeDatagram>,
     control: Sender<Control>,
+    wake: Arc<Wake>,
 }
 
 impl Inlet {
@@ -59,15 +72,18 @@ impl Inlet {
             length: datagram.len(),
             bytes,
         };
-        self.datagrams
-            .try_send(message)
-            .map_err(|_| "handshake_queue_full")
+        let sent = self.datagrams.try_send(message);
+        self.wake.wake();
+        sent.map_err(|_| "handshake_queue_full")
     }
 
     /// Sends `control`; gives it back if there is no room, since none may be lost.
     pub(crate) fn try_send(&self, control: Control) -> Result<(), Control> {
         match self.control.try_send(control) {
-            Ok(()) | Err(TrySendError::Disconnected(_)) => Ok(()),
+            Ok(()) | Err(TrySendError::Disconnected(_)) => {
+                self.wake.wake();
+                Ok(())
+            }
             Err(TrySendError::Full(control)) => Err(control),
         }
     }
@@ -84,13 +100,14 @@ pub(crate) struct Outlet {
     control: Receiver<Control>,
 }
 
-/// The queues to the handshake thread.
-pub(crate) fn queues() -> (Inlet, Outlet) {
+/// The queues to the handshake thread, which `wake` wakes.
+pub(crate) fn queues(wake: Arc<Wake>) -> (Inlet, Outlet) {
     let (datagram_tx, datagram_rx) = bounded(DATAGRAMS);
     let (control_tx, control_rx) = bounded(MESSAGES);
     let inlet = Inlet {
         datagrams: datagram_tx,
         control: control_tx,
+        wake,
     };
     let outlet = Outlet {
         datagrams: datagram_rx,
@@ -113,50 +130,48 @@ pub(crate) enum Exit {
 pub(crate) struct HandshakeThread {
     pub(crate) handshakes: Handshakes,
     pub(crate) queues: Outlet,
+    /// Where the kernel steers messages of types 1-3, if it does.
+    pub(crate) socket: Option<tokio::net::UdpSocket>,
     pub(crate) to_sessions: Sender<ToSessions>,
-    /// Disconnected when the thread is to stop.
-    pub(crate) stop: Receiver<()>,
+    pub(crate) stop: Arc<AtomicBool>,
     pub(crate) exit: Exit,
+    pub(crate) timer: Timer,
+    /// Wakes this thread.
     pub(crate) wake: Arc<Wake>,
+    /// Wakes the dataplane thread.
+    pub(crate) wake_sessions: Arc<Wake>,
     pub(crate) published: Arc<Published>,
     pub(crate) counters: Counters,
     /// A message that the dataplane thread had no room for.
     pub(crate) held: Option<ToSessions>,
+    /// Until when the socket is left alone.
+    pub(crate) paused_until: Option<Instant>,
 }
 
 impl HandshakeThread {
-    /// Runs until the stop channel is disconnected.
-    pub(crate) fn run(mut self) {
-        while self.stop.try_recv() == Err(TryRecvError::Empty) {
-            self.wait();
-            self.handle_inputs();
+    /// Runs until told to stop.
+    pub(crate) async fn run(mut self) {
+        let mut buffer = vec![0; BUFFER];
+        while !self.stop.load(Ordering::Acquire) {
+            let busy = self.handle_inputs(&mut buffer);
             self.drain_outputs();
             self.published.publish(&self.counters);
-        }
-    }
-
-    /// Sleeps until something arrives or a timer is due.
-    fn wait(&self) {
-        let mut select = Select::new();
-        select.recv(&self.queues.datagrams);
-        select.recv(&self.queues.control);
-        select.recv(&self.stop);
-        let retry = self.held.is_some().then(|| Instant::now() + HELD_RETRY);
-        match self.handshakes.poll_timeout().into_iter().chain(retry).min() {
-            Some(deadline) => {
-                let _ = select.ready_deadline(deadline);
-            }
-            None => {
-                select.ready();
+            if busy {
+                tokio::task::yield_now().await;
+            } else {
+                self.nap().await;
             }
         }
     }
 
     /// Messages first: a flood of datagrams must not keep our own dials waiting. Timers are served every
-    /// turn, behind what was received.
-    fn handle_inputs(&mut self) {
+    /// turn, behind what was received. True if there may be more.
+    fn handle_inputs(&mut self, buffer: &mut [u8]) -> bool {
         let now = read_clock();
+        self.counters.note_turn(now.instant);
+        let mut handled = 0;
         for control in self.queues.control.try_iter().take(MESSAGES) {
+            handled += 1;
             match control {
                 Control::Message(message) => self.handshakes.handle_message(now, message),
                 Control::AddPeer(peer, config) => {
@@ -168,14 +183,85 @@ impl HandshakeThread {
             }
         }
         for datagram in self.queues.datagrams.try_iter().take(DATAGRAMS_A_TURN) {
+            handled += 1;
             let bytes = &datagram.bytes[..datagram.length];
             if let Err(reason) = self.handshakes.handle_datagram(now, datagram.from, bytes) {
                 self.counters.note_discarded(reason.label(), 1);
             }
         }
+        handled += self.receive(now, buffer);
         if self.handshakes.poll_timeout().is_some_and(|at| at <= now.instant) {
             self.handshakes.handle_timeout(now);
         }
+        handled > 0
+    }
+
+    /// Reads the steered messages, within the budget of a flood.
+    fn receive(&mut self, now: Now, buffer: &mut [u8]) -> usize {
+        let Some(socket) = &self.socket else {
+            return 0;
+        };
+        if self.paused_until.is_some_and(|until| now.instant < until) {
+            return 0;
+        }
+        self.paused_until = None;
+        for taken in 0..DATAGRAMS_A_TURN {
+            let (length, from) = match socket.try_recv_from(buffer) {
+                Ok(received) => received,
+                Err(error) => {
+                    if error.kind() != std::io::ErrorKind::WouldBlock {
+                        self.counters.note_receive_error();
+                    }
+                    return taken;
+                }
+            };
+            self.counters.note_received(Lane::Authenticated, 1, length);
+            let verdict = match buffer.get(..length) {
+                Some(bytes) if length <= MAX_HANDSHAKE => {
+                    let handled = self.handshakes.handle_datagram(now, canonical(from), bytes);
+                    handled.map_err(|reason| reason.label())
+                }
+                _ => Err("handshake_length"),
+            };
+            if let Err(reason) = verdict {
+                self.counters.note_discarded(reason, 1);
+            }
+        }
+        self.paused_until = Some(now.instant + JUNK_PAUSE);
+        DATAGRAMS_A_TURN
+    }
+
+    /// Sleeps until something arrives or a timer is due.
+    async fn nap(&mut self) {
+        let now = Instant::now();
+        let retry = self.held.is_some().then(|| now + HELD_RETRY);
+        let engine = self.handshakes.poll_timeout();
+        let deadline = [retry, engine, self.paused_until].into_iter().flatten().min();
+        self.wake.announce_nap();
+        let overdue = deadline.is_some_and(|at| at <= now);
+        let armed = deadline.map_or(Ok(()), |deadline| self.timer.arm(now, deadline));
+        if overdue || self.has_news() || armed.is_err() {
+            self.wake.end_nap();
+            return tokio::task::yield_now().await;
+        }
+        let socket = self.socket.as_ref().filter(|_| self.paused_until.is_none());
+        let timer = &mut self.timer;
+        let mut notified = pin!(self.wake.notified());
+        poll_fn(|cx| {
+            let mut ready = notified.as_mut().poll(cx).is_ready();
+            ready |= socket.is_some_and(|socket| socket.poll_recv_ready(cx).is_ready());
+            ready |= deadline.is_some() && timer.poll_expired(cx).is_ready();
+            if ready { Poll::Ready(()) } else { Poll::Pending }
+        })
+        .await;
+        self.wake.end_nap();
+        self.counters.note_nap(now.elapsed());
+    }
+
+    fn has_news(&self) -> bool {
+        self.stop.load(Ordering::Acquire)
+            || !self.queues.control.is_empty()
+            || !self.queues.datagrams.is_empty()
     }
 
     fn drain_outputs(&mut self) {
@@ -196,7 +282,7 @@ impl HandshakeThread {
             self.send(transmit);
         }
         if wake {
-            self.wake.wake();
+            self.wake_sessions.wake();
         }
     }
 

@@ -10,9 +10,9 @@
 //!   Completion <------- told of each part --------'--------------------------------'
 //!
 //!   sockets --GRO--> every datagram judged --> opened in place --> Consumer (one batch a turn)
-//!                         | types 1-3
-//!                         v
-//!                 [bounded queue] --> handshake thread --> new sessions, back by a bounded queue
+//!      |                  | types 1-3, where the kernel does not steer them
+//!      | types 1-3        v
+//!      '---------> handshake thread --> new sessions, back by a bounded queue
 //! ```
 //!
 //! The loop's order, the queues and their bounds, and every reason for a drop are in
@@ -29,7 +29,8 @@
 //! # Not provided
 //! - Reliability or order: a datagram that left may be lost, doubled or overtaken.
 //! - Path MTU discovery: [`DataplaneConfig::with_mtu`] is told, and longer datagrams are the embedder's.
-//! - Steering in the kernel: junk and handshakes still pass through the dataplane thread's socket.
+//! - Steering and filters in the kernel on systems other than Linux: there junk and handshakes pass through
+//!   the dataplane thread's socket, within its budget.
 //!
 //! ```
 //! use falconet_dataplane::{Class, DataplaneConfig, Rate};
@@ -47,11 +48,15 @@ mod config;
 mod data_thread;
 mod dataplane;
 mod delay_line;
+mod drop_reason;
 mod egress;
 mod emission;
+#[cfg(target_os = "linux")]
+mod filter;
 mod handshake_thread;
 mod inbound;
 mod judge;
+mod kernel_drops;
 mod outgoing;
 mod pacer;
 mod parked;
@@ -59,15 +64,17 @@ mod receive;
 mod scheduler;
 mod sender;
 mod socket;
+mod sockets;
 mod stats;
+mod steering;
 mod sys;
 mod timer;
 mod unit;
 mod wake;
 
-pub use config::{ConfigError, DataplaneConfig, LinkEmulation, Rate};
+pub use config::{ConfigError, DataplaneConfig, LinkEmulation, Placement, Rate};
 pub use dataplane::{Dataplane, StartError};
 pub use inbound::{Consumer, Consumers, Full, Inbound};
 pub use outgoing::{Class, Completion, Outgoing, Recipients};
 pub use sender::{Closed, Sender, TrySendError};
-pub use stats::{LaneStats, QueueStats, Stats};
+pub use stats::{LaneStats, QueueStats, Stats, ThreadStats};

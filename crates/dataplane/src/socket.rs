@@ -11,8 +11,9 @@ use socket2::{Domain, Protocol, Socket, Type};
 use tokio::io::Interest;
 use tokio::net::UdpSocket;
 
+use crate::drop_reason::DropReason;
 use crate::pacer::ip_udp_overhead;
-use crate::stats::{Counters, DropReason};
+use crate::stats::Counters;
 use crate::unit::Unit;
 
 /// Opens and binds a socket with buffers of about `buffer` bytes; a v6 socket also takes IPv4 unless the
@@ -74,7 +75,18 @@ pub(crate) struct Port {
     state: UdpSocketState,
     local: SocketAddr,
     segmentation: Segmentation,
-    mtu: usize,
+    options: PortOptions,
+}
+
+/// How a socket is used.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PortOptions {
+    /// Groups leave by segmentation offload, where the system has it.
+    pub(crate) segmentation: bool,
+    /// The kernel may hand over aggregates.
+    pub(crate) aggregation: bool,
+    /// Bytes of an IP packet on the path.
+    pub(crate) mtu: usize,
 }
 
 /// Whether groups leave by segmentation offload.
@@ -93,26 +105,21 @@ pub(crate) const SEGMENTATION_RETRY: Duration = Duration::from_secs(60);
 impl Port {
     /// Must be called inside the runtime. Sets path MTU discovery to probing: an ICMP message that claims
     /// a smaller MTU changes nothing (docs/spec/threads.md#path-mtu).
-    pub(crate) fn new(
-        lane: Lane,
-        socket: std::net::UdpSocket,
-        segmentation: bool,
-        mtu: usize,
-    ) -> io::Result<Port> {
+    pub(crate) fn new(lane: Lane, socket: std::net::UdpSocket, options: PortOptions) -> io::Result<Port> {
         let local = socket.local_addr()?;
-        let state = UdpSocketState::new((&socket).into())?;
         let io = UdpSocket::from_std(socket)?;
+        let state = socket_state(&io, options)?;
         Ok(Port {
             lane,
             io,
             state,
             local,
-            segmentation: if segmentation {
+            segmentation: if options.segmentation {
                 Segmentation::On
             } else {
                 Segmentation::Off
             },
-            mtu,
+            options,
         })
     }
 
@@ -144,7 +151,7 @@ impl Port {
     ) -> Result<usize, Blocked> {
         self.retry_segmentation(now);
         // Segments longer than the path carries would be answered like a refusal of the offload itself.
-        let carried = unit.segment() + ip_udp_overhead(unit.to) <= self.mtu;
+        let carried = unit.segment() + ip_udp_overhead(unit.to) <= self.options.mtu;
         let mut refused = 0;
         while !unit.remaining().is_empty() {
             let whole = carried && self.groups();
@@ -195,7 +202,7 @@ impl Port {
         };
         // The old state remembers the refusal, so the socket needs a new one.
         if at <= now
-            && let Ok(state) = UdpSocketState::new((&self.io).into())
+            && let Ok(state) = socket_state(&self.io, self.options)
         {
             self.state = state;
             self.segmentation = Segmentation::On;
@@ -222,6 +229,19 @@ impl Port {
             }
         }
     }
+}
+
+/// Sets the options of a socket for grouped sends and receives.
+fn socket_state(io: &UdpSocket, options: PortOptions) -> io::Result<UdpSocketState> {
+    let state = UdpSocketState::new(io.into())?;
+    #[cfg(target_os = "linux")]
+    if !options.aggregation {
+        // A kernel without receive offload has nothing to switch off.
+        let _ = crate::sys::set_receive_offload(io, false);
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = options;
+    Ok(state)
 }
 
 /// An IPv4 source as a dual-stack socket reports it, in its own form: addresses are compared.
@@ -262,6 +282,12 @@ fn classify(error: &io::Error, datagrams: usize) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const OPTIONS: PortOptions = PortOptions {
+        segmentation: true,
+        aggregation: true,
+        mtu: 1500,
+    };
 
     fn in_runtime<T>(test: impl FnOnce() -> T) -> T {
         let runtime = tokio::runtime::Builder::new_current_thread()
@@ -311,7 +337,7 @@ mod tests {
     fn families_are_matched_before_the_system_is_asked() {
         in_runtime(|| {
             let v4 = bind("127.0.0.1:0".parse().unwrap(), 1 << 20).unwrap();
-            let port = Port::new(Lane::Plain, v4, true, 1500).unwrap();
+            let port = Port::new(Lane::Plain, v4, OPTIONS).unwrap();
             assert!(port.reachable("127.0.0.1:5".parse().unwrap()).is_some());
             assert!(port.reachable("127.0.0.1:0".parse().unwrap()).is_none());
             assert!(port.reachable("[::1]:5".parse().unwrap()).is_none());
@@ -330,7 +356,7 @@ mod tests {
                 let Ok(socket) = bind(address.parse().unwrap(), 1 << 20) else {
                     continue; // no IPv6 here
                 };
-                let port = Port::new(Lane::Plain, socket, true, 1500).unwrap();
+                let port = Port::new(Lane::Plain, socket, OPTIONS).unwrap();
                 let mode = crate::sys::path_mtu_discovery(port.io(), v6).unwrap();
                 assert_eq!(mode, libc::IP_PMTUDISC_PROBE, "{address}");
             }
@@ -347,7 +373,11 @@ mod tests {
             for segmentation in [true, false] {
                 let receiver = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
                 let socket = bind("127.0.0.1:0".parse().unwrap(), 1 << 20).unwrap();
-                let mut port = Port::new(Lane::Plain, socket, segmentation, 1500).unwrap();
+                let options = PortOptions {
+                    segmentation,
+                    ..OPTIONS
+                };
+                let mut port = Port::new(Lane::Plain, socket, options).unwrap();
                 let to = receiver.local_addr().unwrap();
                 let mut unit = Unit::new(Lane::Plain, to, 100, vec![7; 950]);
                 let mut counters = Counters::default();
@@ -364,7 +394,7 @@ mod tests {
     fn refused_segmentation_is_tried_again_later() {
         in_runtime(|| {
             let socket = bind("127.0.0.1:0".parse().unwrap(), 1 << 20).unwrap();
-            let mut port = Port::new(Lane::Plain, socket, true, 1500).unwrap();
+            let mut port = Port::new(Lane::Plain, socket, OPTIONS).unwrap();
             let could = port.groups();
             let refused = Instant::now();
             port.segmentation = Segmentation::RefusedUntil(refused + SEGMENTATION_RETRY);

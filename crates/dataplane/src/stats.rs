@@ -2,9 +2,11 @@
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 use falconet_transport::Lane;
 
+use crate::drop_reason::DropReason;
 use crate::outgoing::{Class, Cost};
 
 /// One cheap snapshot of a dataplane; every count starts at 0 with the dataplane and only grows.
@@ -26,10 +28,38 @@ pub struct Stats {
     pub handshake_queue: u64,
     /// Receive calls that failed with something other than "nothing there".
     pub receive_errors: u64,
-    /// Turns of the dataplane thread.
+    /// What the dataplane thread does with its time.
+    pub data_thread: ThreadStats,
+    /// What the handshake thread does with its time.
+    pub handshake_thread: ThreadStats,
+}
+
+/// What a thread does with its time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ThreadStats {
+    /// Turns of its loop.
     pub turns: u64,
-    /// Times the dataplane thread went to sleep.
+    /// Times it went to sleep.
     pub naps: u64,
+    /// Time asleep. The nap that it may be taking is not in it yet.
+    pub asleep: Duration,
+    /// Time since it was started, up to its last turn.
+    pub up: Duration,
+}
+
+impl ThreadStats {
+    /// Share of the time in which it was not asleep since `before`, 0.0 to 1.0. It may have waited for a
+    /// processor meanwhile: near 1.0 the node is at its limit, whatever the reason.
+    #[must_use]
+    pub fn busy_fraction(&self, before: &ThreadStats) -> f64 {
+        let up = self.up.saturating_sub(before.up).as_secs_f64();
+        let asleep = self.asleep.saturating_sub(before.asleep).as_secs_f64();
+        if up > 0.0 {
+            (1.0 - asleep / up).clamp(0.0, 1.0)
+        } else {
+            0.0
+        }
+    }
 }
 
 /// Traffic of one lane; bytes are UDP payload.
@@ -58,6 +88,10 @@ pub struct QueueStats {
     pub entries: u64,
     /// Their bytes, overhead of an entry counted.
     pub bytes: u64,
+    /// How long the datagram that left last had waited in the scheduler.
+    pub age: Duration,
+    /// The longest that any datagram that left had waited there.
+    pub longest_age: Duration,
 }
 
 impl Stats {
@@ -87,79 +121,12 @@ fn count_of(counts: &[(&'static str, u64)], label: &str) -> u64 {
     counts.iter().filter(|(l, _)| *l == label).map(|(_, n)| n).sum()
 }
 
-/// Why a datagram that was to be sent did not leave; the label is the metric label
-/// (docs/spec/threads.md#drops).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum DropReason {
-    QueueFull,
-    Expired,
-    PeerRemoved,
-    Shutdown,
-    NoSocket,
-    Unroutable,
-    Empty,
-    TooLong,
-    SendRefused,
-    BufferFull,
-    HandshakeTimeout,
-    Backlog,
-    NotPermitted,
-    Unreachable,
-    Refused,
-    SendError,
-    EmulatedLoss,
-    DelayLineFull,
-}
-
-impl DropReason {
-    const ALL: [DropReason; 18] = [
-        DropReason::QueueFull,
-        DropReason::Expired,
-        DropReason::PeerRemoved,
-        DropReason::Shutdown,
-        DropReason::NoSocket,
-        DropReason::Unroutable,
-        DropReason::Empty,
-        DropReason::TooLong,
-        DropReason::SendRefused,
-        DropReason::BufferFull,
-        DropReason::HandshakeTimeout,
-        DropReason::Backlog,
-        DropReason::NotPermitted,
-        DropReason::Unreachable,
-        DropReason::Refused,
-        DropReason::SendError,
-        DropReason::EmulatedLoss,
-        DropReason::DelayLineFull,
-    ];
-
-    const fn label(self) -> &'static str {
-        match self {
-            DropReason::QueueFull => "queue_full",
-            DropReason::Expired => "expired",
-            DropReason::PeerRemoved => "peer_removed",
-            DropReason::Shutdown => "shutdown",
-            DropReason::NoSocket => "no_socket",
-            DropReason::Unroutable => "unroutable",
-            DropReason::Empty => "empty",
-            DropReason::TooLong => "too_long",
-            DropReason::SendRefused => "send_refused",
-            DropReason::BufferFull => "buffer_full",
-            DropReason::HandshakeTimeout => "handshake_timeout",
-            DropReason::Backlog => "backlog",
-            DropReason::NotPermitted => "not_permitted",
-            DropReason::Unreachable => "unreachable",
-            DropReason::Refused => "refused",
-            DropReason::SendError => "send_error",
-            DropReason::EmulatedLoss => "emulated_loss",
-            DropReason::DelayLineFull => "delay_line_full",
-        }
-    }
-}
-
 /// Most different discard labels; more than all crates together have.
 const MAX_LABELS: usize = 96;
-const GAUGES: usize = 2 + 3 * Class::COUNT;
+const QUEUE_GAUGES: usize = 5;
+const GAUGES: usize = 2 + QUEUE_GAUGES * Class::COUNT;
+/// Receive errors, turns, naps, nanoseconds asleep, nanoseconds up.
+const TOTALS: usize = 5;
 
 /// What one thread counts, in plain fields.
 #[derive(Debug, Default)]
@@ -170,6 +137,9 @@ pub(crate) struct Counters {
     receive_errors: u64,
     turns: u64,
     naps: u64,
+    asleep: Duration,
+    started: Option<Instant>,
+    up: Duration,
     gauges: [u64; GAUGES],
 }
 
@@ -204,12 +174,21 @@ impl Counters {
         self.receive_errors += 1;
     }
 
-    pub(crate) fn note_turn(&mut self) {
+    pub(crate) fn note_turn(&mut self, now: Instant) {
         self.turns += 1;
+        self.up = now.saturating_duration_since(*self.started.get_or_insert(now));
     }
 
-    pub(crate) fn note_nap(&mut self) {
+    pub(crate) fn note_nap(&mut self, asleep: Duration) {
         self.naps += 1;
+        self.asleep += asleep;
+    }
+
+    /// A datagram of `class` left after it had waited for `age`.
+    pub(crate) fn note_age(&mut self, class: Class, age: Duration) {
+        let at = 2 + QUEUE_GAUGES * class.index();
+        self.gauges[at + 3] = nanoseconds(age);
+        self.gauges[at + 4] = self.gauges[at + 4].max(nanoseconds(age));
     }
 
     pub(crate) fn set_delay_line(&mut self, groups: usize) {
@@ -221,7 +200,7 @@ impl Counters {
     }
 
     pub(crate) fn set_queue(&mut self, class: Class, submissions: usize, scheduled: Cost) {
-        let at = 2 + 3 * class.index();
+        let at = 2 + QUEUE_GAUGES * class.index();
         self.gauges[at] = submissions as u64;
         self.gauges[at + 1] = scheduled.entries as u64;
         self.gauges[at + 2] = scheduled.bytes as u64;
@@ -240,7 +219,13 @@ impl Counters {
         });
         lanes
             .chain(self.drops)
-            .chain([self.receive_errors, self.turns, self.naps])
+            .chain([
+                self.receive_errors,
+                self.turns,
+                self.naps,
+                nanoseconds(self.asleep),
+                nanoseconds(self.up),
+            ])
             .chain(self.gauges)
     }
 }
@@ -248,7 +233,7 @@ impl Counters {
 const LANE_FIELDS: usize = 6;
 const DROPS_AT: usize = 2 * LANE_FIELDS;
 const TOTALS_AT: usize = DROPS_AT + DropReason::ALL.len();
-const GAUGES_AT: usize = TOTALS_AT + 3;
+const GAUGES_AT: usize = TOTALS_AT + TOTALS;
 const NUMBERS: usize = GAUGES_AT + GAUGES;
 
 /// What one thread has published: written by that thread once a turn, read by anybody at any time
@@ -300,19 +285,31 @@ impl Published {
             }
         }
         stats.receive_errors += at(TOTALS_AT);
-        stats.turns += at(TOTALS_AT + 1);
-        stats.naps += at(TOTALS_AT + 2);
         stats.delay_line += at(GAUGES_AT);
         stats.handshake_queue += at(GAUGES_AT + 1);
         for (i, queue) in stats.queues.iter_mut().enumerate() {
-            queue.submissions += at(GAUGES_AT + 2 + 3 * i);
-            queue.entries += at(GAUGES_AT + 3 + 3 * i);
-            queue.bytes += at(GAUGES_AT + 4 + 3 * i);
+            let first = GAUGES_AT + 2 + QUEUE_GAUGES * i;
+            queue.submissions += at(first);
+            queue.entries += at(first + 1);
+            queue.bytes += at(first + 2);
+            queue.age += Duration::from_nanos(at(first + 3));
+            queue.longest_age += Duration::from_nanos(at(first + 4));
+        }
+    }
+
+    /// What the thread that publishes here does with its time.
+    pub(crate) fn thread(&self) -> ThreadStats {
+        let at = |i: usize| self.numbers[TOTALS_AT + i].load(Ordering::Relaxed);
+        ThreadStats {
+            turns: at(1),
+            naps: at(2),
+            asleep: Duration::from_nanos(at(3)),
+            up: Duration::from_nanos(at(4)),
         }
     }
 }
 
-fn add(counts: &mut Vec<(&'static str, u64)>, label: &'static str, count: u64) {
+pub(crate) fn add(counts: &mut Vec<(&'static str, u64)>, label: &'static str, count: u64) {
     if count == 0 {
         return;
     }
@@ -320,6 +317,10 @@ fn add(counts: &mut Vec<(&'static str, u64)>, label: &'static str, count: u64) {
         Some((_, sum)) => *sum += count,
         None => counts.push((label, count)),
     }
+}
+
+fn nanoseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
 const fn lane_index(lane: Lane) -> usize {
@@ -342,7 +343,12 @@ mod tests {
         counters.note_dropped(DropReason::QueueFull, 6);
         counters.note_discarded("bad_tag", 7);
         counters.note_discarded("bad_tag", 1);
-        counters.note_nap();
+        let start = Instant::now();
+        counters.note_turn(start);
+        counters.note_turn(start + Duration::from_secs(4));
+        counters.note_nap(Duration::from_secs(3));
+        counters.note_age(Class::Control, Duration::from_nanos(20));
+        counters.note_age(Class::Control, Duration::from_nanos(10));
         let depth = Cost { entries: 8, bytes: 9 };
         counters.set_queue(Class::Control, 4, depth);
         let published = Published::default();
@@ -358,11 +364,16 @@ mod tests {
             (5, 6)
         );
         assert_eq!(stats.discards, [("bad_tag", 8)]);
-        assert_eq!((stats.turns, stats.naps), (0, 1));
+        let thread = published.thread();
+        assert_eq!((thread.turns, thread.naps), (2, 1));
+        assert_eq!(thread.busy_fraction(&ThreadStats::default()), 0.25);
+        assert_eq!(thread.busy_fraction(&thread), 0.0);
         let queue = QueueStats {
             submissions: 4,
             entries: 8,
             bytes: 9,
+            age: Duration::from_nanos(10),
+            longest_age: Duration::from_nanos(20),
         };
         assert_eq!(
             stats.queues,
@@ -385,14 +396,5 @@ mod tests {
             published.add_to(&mut stats);
         }
         assert_eq!(stats.discarded("empty"), 4);
-    }
-
-    #[test]
-    fn reasons_are_listed_in_their_order_and_named_once() {
-        for (i, reason) in DropReason::ALL.into_iter().enumerate() {
-            assert_eq!(reason as usize, i);
-            let same = DropReason::ALL.iter().filter(|r| r.label() == reason.label());
-            assert_eq!(same.count(), 1);
-        }
     }
 }

@@ -90,6 +90,87 @@ mod linux {
         set_int(socket, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, bytes)
     }
 
+    /// Whether the kernel hands datagrams of one flow and length over as one aggregate.
+    pub(crate) fn set_receive_offload(socket: &impl AsRawFd, on: bool) -> io::Result<()> {
+        set_int(socket, libc::SOL_UDP, libc::UDP_GRO, usize::from(on))
+    }
+
+    /// Attaches a classic-BPF filter to a socket.
+    pub(crate) fn attach_filter(socket: &impl AsRawFd, program: &[libc::sock_filter]) -> io::Result<()> {
+        attach(socket, libc::SO_ATTACH_FILTER, program)
+    }
+
+    /// Attaches a classic-BPF program that chooses among the sockets of `socket`'s port.
+    pub(crate) fn attach_selector(socket: &impl AsRawFd, program: &[libc::sock_filter]) -> io::Result<()> {
+        attach(socket, libc::SO_ATTACH_REUSEPORT_CBPF, program)
+    }
+
+    fn attach(socket: &impl AsRawFd, name: i32, program: &[libc::sock_filter]) -> io::Result<()> {
+        let length = u16::try_from(program.len()).map_err(io::Error::other)?;
+        let program = libc::sock_fprog {
+            len: length,
+            // The kernel copies it and writes nothing.
+            filter: program.as_ptr().cast_mut(),
+        };
+        let size = libc::socklen_t::try_from(size_of::<libc::sock_fprog>()).map_err(io::Error::other)?;
+        let pointer = (&raw const program).cast();
+        // SAFETY: `pointer` and `size` describe one sock_fprog, whose pointer and length describe the
+        // instructions of a slice that outlives the call.
+        let done = unsafe { libc::setsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, name, pointer, size) };
+        if done < 0 {
+            Err(io::Error::last_os_error())
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Datagrams that the kernel has dropped on a socket, by its filter or for want of room, modulo 2^32.
+    pub(crate) fn kernel_drops(socket: &impl AsRawFd) -> io::Result<u32> {
+        // linux/sock_diag.h, SK_MEMINFO_DROPS of SK_MEMINFO_VARS.
+        const DROPS: usize = 8;
+        let mut values = [0_u32; DROPS + 1];
+        let mut size = libc::socklen_t::try_from(size_of_val(&values)).map_err(io::Error::other)?;
+        let pointer = values.as_mut_ptr().cast();
+        let (fd, name) = (socket.as_raw_fd(), libc::SO_MEMINFO);
+        // SAFETY: `pointer` and `size` describe writable memory, of which the kernel writes at most `size`.
+        let done = unsafe { libc::getsockopt(fd, libc::SOL_SOCKET, name, pointer, &mut size) };
+        if done < 0 {
+            Err(io::Error::last_os_error())
+        } else {
+            Ok(values[DROPS])
+        }
+    }
+
+    /// Gives the calling thread this nice value.
+    pub(crate) fn set_nice(nice: i32) -> io::Result<()> {
+        // SAFETY: takes no pointers; 0 names the calling thread.
+        let done = unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, nice) };
+        if done < 0 {
+            Err(io::Error::last_os_error())
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Keeps the calling thread on this processor.
+    pub(crate) fn pin_to(processor: usize) -> io::Result<()> {
+        // Bits in the set; CPU_SET would index past its end.
+        if processor >= 8 * size_of::<libc::cpu_set_t>() {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        // SAFETY: all zeroes are an empty set.
+        let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
+        // SAFETY: `processor` is within the set.
+        unsafe { libc::CPU_SET(processor, &mut set) };
+        // SAFETY: the set outlives the call; 0 names the calling thread.
+        let done = unsafe { libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const set) };
+        if done < 0 {
+            Err(io::Error::last_os_error())
+        } else {
+            Ok(())
+        }
+    }
+
     /// The socket's path MTU discovery mode, `IP_PMTUDISC_*`.
     #[cfg(test)]
     pub(crate) fn path_mtu_discovery(socket: &impl AsRawFd, v6: bool) -> io::Result<i32> {

@@ -1,10 +1,10 @@
-//! Waking the dataplane thread, at most once a nap.
+//! Waking a thread, at most once a nap.
 
 use std::sync::atomic::{AtomicBool, Ordering, fence};
 
 use tokio::sync::Notify;
 
-/// Lets producers wake the dataplane thread only when it is about to sleep or sleeps: a wakeup costs the
+/// Lets producers wake a thread only when it is about to sleep or sleeps: a wakeup costs the
 /// waker 7 us and the sleeper 22, a flag nothing (docs/spec/threads.md#wakeups).
 #[derive(Debug, Default)]
 pub(crate) struct Wake {

@@ -10,15 +10,20 @@ use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
 use falconet_crypto::TransportSecret;
-use falconet_dataplane::{Class, Closed, Consumers, DataplaneConfig, LinkEmulation, Rate, Stats};
+use falconet_dataplane::{
+    Class, Closed, Consumers, DataplaneConfig, LinkEmulation, Placement, Rate, Stats, ThreadStats,
+};
 use falconet_transport::{Event, Lane, PeerConfig, PeerId, Policy};
 use nodes::*;
 
 fn both_ways(policy: Policy, lane: Lane) {
-    let (a, b) = (start(1, config()), start(2, config()));
-    a.knows(&b, policy);
-    b.knows(&a, policy);
-    for (from, to) in [(&a, &b), (&b, &a)] {
+    exchange(&start(1, config()), &start(2, config()), policy, lane);
+}
+
+fn exchange(a: &Node, b: &Node, policy: Policy, lane: Lane) {
+    a.knows(b, policy);
+    b.knows(a, policy);
+    for (from, to) in [(a, b), (b, a)] {
         let tally = from.send(numbered(0x11, 100, 1_200), Class::Relay);
         let got = to.receive(100);
         assert_eq!(numbers(&got), (0..100).collect::<Vec<_>>());
@@ -117,9 +122,9 @@ fn total(stats: &Stats) -> (u64, u64) {
     (a.datagrams_sent + b.datagrams_sent, a.sends + b.sends)
 }
 
-#[test]
-fn junk_of_every_length_has_a_reason() {
-    let node = start(1, config());
+/// Sends junk of many lengths and types to both lanes and waits until each datagram has a reason.
+fn junk_with(config: DataplaneConfig) -> Stats {
+    let node = start(1, config);
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     let targets = [
         node.dataplane.local_addr().unwrap(),
@@ -134,21 +139,66 @@ fn junk_of_every_length_has_a_reason() {
                 sent += 1;
             }
         }
-        let received = || {
+        let seen = || {
             let stats = node.stats();
-            stats.authenticated.datagrams_received + stats.plain.datagrams_received
+            let received = stats.authenticated.datagrams_received + stats.plain.datagrams_received;
+            received + stats.discarded("kernel")
         };
         // In step, so that neither socket buffers nor the handshake queue overflow.
-        wait_until("the datagrams", || received() == sent);
+        wait_until("the datagrams", || seen() == sent);
     }
     wait_until("a reason for each", || {
         node.stats().discards.iter().map(|(_, count)| count).sum::<u64>() == sent
     });
-    let stats = node.stats();
-    assert_eq!(stats.discarded("empty"), 12, "{:?}", stats.discards);
-    assert!(stats.discarded("unknown_type") > 0 && stats.discarded("unknown_kind") > 0);
-    assert!(stats.discarded("handshake_length") > 0);
     assert!(node.received.try_recv().is_err());
+    node.stats()
+}
+
+#[test]
+fn junk_of_every_length_has_a_reason_with_and_without_steering() {
+    for steering in [true, false] {
+        let stats = junk_with(config().with_kernel_steering(steering).with_kernel_filter(false));
+        assert_eq!(stats.discarded("kernel"), 0);
+        assert_eq!(stats.discarded("empty"), 12, "{:?}", stats.discards);
+        assert!(stats.discarded("unknown_type") > 0 && stats.discarded("unknown_kind") > 0);
+        assert!(stats.discarded("handshake_length") > 0);
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn the_kernel_filters_keep_junk_from_the_threads() {
+    let stats = junk_with(config());
+    let received = stats.authenticated.datagrams_received + stats.plain.datagrams_received;
+    assert_eq!(received, 0, "{:?}", stats.discards);
+    assert!(stats.discarded("kernel") > 3_000);
+}
+
+#[test]
+fn sessions_come_about_in_user_space_alone() {
+    let alone = || {
+        config()
+            .with_kernel_steering(false)
+            .with_kernel_filter(false)
+            .with_aggregation(false)
+    };
+    let (a, b) = (start(1, alone()), start(2, alone()));
+    exchange(&a, &b, Policy::Require, Lane::Authenticated);
+}
+
+#[test]
+fn a_placement_that_the_system_refuses_stops_nothing() {
+    let elsewhere = Placement {
+        processor: Some(1 << 20),
+        nice: 0,
+    };
+    let (a, b) = (
+        start(1, config().with_data_thread(elsewhere)),
+        start(2, config().with_handshake_thread(elsewhere)),
+    );
+    exchange(&a, &b, Policy::Require, Lane::Authenticated);
+    let (before, thread) = (ThreadStats::default(), b.stats().data_thread);
+    assert!(thread.turns > 0 && (0.0..=1.0).contains(&thread.busy_fraction(&before)));
 }
 
 #[test]

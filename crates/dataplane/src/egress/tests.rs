@@ -1,9 +1,14 @@
 use super::*;
-use crate::socket::bind;
+use crate::socket::{PortOptions, bind};
 
 fn port(lane: Lane) -> Port {
     let socket = bind("127.0.0.1:0".parse().unwrap(), 1 << 20).unwrap();
-    Port::new(lane, socket, true, 1500).unwrap()
+    let options = PortOptions {
+        segmentation: true,
+        aggregation: true,
+        mtu: 1500,
+    };
+    Port::new(lane, socket, options).unwrap()
 }
 
 fn unit(lane: Lane, to: SocketAddr) -> Unit {
