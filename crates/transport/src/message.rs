@@ -50,8 +50,8 @@ pub(crate) struct NewSession {
 }
 
 pub(crate) enum Origin {
-    /// Our initiation, sent at this time, was answered.
-    Dialled { initiated: Instant },
+    /// Our initiation, sent at this time to this address, was answered.
+    Dialled { initiated: Instant, at: SocketAddr },
     /// We answered: the response still has to leave.
     Accepted { response: Transmit },
 }

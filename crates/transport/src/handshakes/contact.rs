@@ -9,6 +9,8 @@ use std::time::{Duration, Instant};
 
 /// Tries in suite 1 before suite 0; `docs/spec/session.md#suites`.
 const TRIES_PER_SUITE: u32 = 3;
+/// Tries where the peer was last before some go home.
+const TRIES_AWAY: u32 = 3;
 /// Initiations of one dial that a cookie reply may hasten.
 pub(crate) const MAX_COOKIE_RETRIES: u32 = 4;
 
@@ -23,8 +25,10 @@ pub(crate) struct Contact {
     pub(crate) last_sent: Option<Instant>,
     pub(crate) round_trip: Option<Duration>,
     pub(crate) dial: Option<Dial>,
-    /// Where its record says that it is, if it is a validator.
-    pub(crate) recorded: Option<SocketAddr>,
+    /// Where configuration or its record says that it is, whatever it has roamed to since.
+    pub(crate) home: Option<SocketAddr>,
+    /// It has an identity or is persistent, so `home` is a recorded address.
+    pub(crate) is_validator: bool,
     /// Our last response: the initiator may answer it with a cookie.
     pub(crate) answered: Option<Answered>,
     cookie: Option<StoredCookie>,
@@ -74,7 +78,8 @@ impl Contact {
             last_sent: None,
             round_trip: None,
             dial: None,
-            recorded: None,
+            home: None,
+            is_validator: persistent,
             answered: None,
             cookie: None,
             pending: [None, None],
@@ -101,6 +106,19 @@ impl Contact {
             tries: 0,
             cookie_retries: 0,
         });
+    }
+
+    /// Where the next initiation goes: where the peer was last, and after three tries every other one
+    /// home; `docs/spec/session.md#home`.
+    pub(crate) fn destination(&self) -> Option<SocketAddr> {
+        let dial = self.dial.as_ref()?;
+        let is_homeward = dial.tries >= TRIES_AWAY && dial.tries % 2 == TRIES_AWAY % 2;
+        Some(self.home.filter(|_| is_homeward).unwrap_or(dial.to))
+    }
+
+    /// The address of a known validator, for admission.
+    pub(crate) fn recorded(&self) -> Option<SocketAddr> {
+        self.home.filter(|_| self.is_validator)
     }
 
     /// The suite of the next initiation, and whether it is a fall-back.

@@ -68,6 +68,7 @@ impl Handshakes {
         let is_full = self.transmits.len() >= MAX_TRANSMITS;
         let contact = self.contacts.get_mut(peer.slot())?.as_deref_mut()?;
         let (suite, falls_back) = contact.suite();
+        let to = contact.destination()?;
         let dial = contact.dial.as_mut()?;
         let earliest = contact
             .last_sent
@@ -84,7 +85,6 @@ impl Handshakes {
         let index = index?;
         dial.interval = (dial.interval * 2).min(REKEY_TIMEOUT);
         dial.tries = dial.tries.saturating_add(1);
-        let to = dial.to;
         contact.last_sent = Some(now.instant);
         self.stats.suite_fallbacks += u64::from(falls_back);
         let timestamp = self.timestamps.next(now);

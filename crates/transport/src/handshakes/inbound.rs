@@ -135,7 +135,7 @@ impl Handshakes {
         let keys = pending
             .initiation
             .open_response(&self.local, &statics, &response)?;
-        let initiated = pending.sent;
+        let (initiated, at) = (pending.sent, pending.to);
         contact.round_trip = Some(now.instant.saturating_duration_since(initiated));
         contact.dial = None;
         let finished = contact.finish_pending(index);
@@ -145,7 +145,7 @@ impl Handshakes {
             peer,
             key: *statics.key(),
             keys,
-            from: Origin::Dialled { initiated },
+            from: Origin::Dialled { initiated, at },
         }));
         Ok(())
     }

@@ -62,6 +62,14 @@ pub struct HandshakeStats {
     pub gave_up: u64,
     /// Dials that fell back to suite 0 after three unanswered tries in suite 1.
     pub suite_fallbacks: u64,
+    /// Our messages that can still be answered: at most three a peer.
+    pub answerable: usize,
+    /// Greatest timestamps of keys that are no peers: at most 4,096.
+    pub remembered: usize,
+    /// Results that wait for [`Handshakes::poll_message`]: at most 64.
+    pub queued_messages: usize,
+    /// Datagrams that wait for [`Handshakes::poll_transmit`]: at most 4,096.
+    pub queued_transmits: usize,
     /// Datagrams discarded, by reason.
     pub discards: DiscardCounts,
 }
@@ -118,10 +126,9 @@ impl Handshakes {
         let mut contact = Contact::new(statics, config.persistent, aes);
         contact.greatest = self.remembered.take(&key);
         // docs/spec/session.md#recorded: a validator is a peer with an identity or a persistent one.
-        contact.recorded = config
-            .address
-            .filter(|_| config.persistent || config.identity.is_some());
-        if let Some(address) = contact.recorded {
+        contact.home = config.address;
+        contact.is_validator |= config.identity.is_some();
+        if let Some(address) = contact.recorded() {
             self.gate.add_recorded(address);
         }
         if self.contacts.len() <= peer.slot() {
@@ -144,7 +151,7 @@ impl Handshakes {
         self.forget_indices([answered.map(|answered| answered.index)]);
         self.deadlines.remove(peer);
         self.by_key.remove(contact.statics.key());
-        if let Some(address) = contact.recorded {
+        if let Some(address) = contact.recorded() {
             self.gate.remove_recorded(address);
         }
         if let Some(greatest) = contact.greatest {
@@ -182,7 +189,8 @@ impl Handshakes {
             return;
         };
         contact.aes = aes;
-        let former = std::mem::replace(&mut contact.recorded, recorded);
+        let former = contact.recorded();
+        (contact.home, contact.is_validator) = (recorded, true);
         former
             .into_iter()
             .for_each(|address| self.gate.remove_recorded(address));
@@ -275,7 +283,13 @@ impl Handshakes {
 
     /// One snapshot. Copies a short list; fine once a second.
     pub fn stats(&self) -> HandshakeStats {
-        self.stats.clone()
+        HandshakeStats {
+            answerable: self.by_index.len(),
+            remembered: self.remembered.iter().count(),
+            queued_messages: self.outbox.len(),
+            queued_transmits: self.transmits.len(),
+            ..self.stats.clone()
+        }
     }
 
     fn contact(&self, peer: PeerId) -> Option<&Contact> {

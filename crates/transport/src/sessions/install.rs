@@ -21,7 +21,11 @@ impl Sessions {
             return;
         }
         match from {
-            Origin::Dialled { initiated } => {
+            Origin::Dialled { initiated, at } => {
+                // docs/spec/session.md#home: it was dialled there, and it answered.
+                if let Some(state) = self.peer_mut(peer) {
+                    state.address = Some(at);
+                }
                 self.install_dialled(
                     now.instant,
                     Session::new(peer, keys, now.instant, Some(initiated)),
@@ -71,12 +75,11 @@ impl Sessions {
         // An older one that was never confirmed may still be the one that the initiator uses, if
         // several of its initiations were answered: it keeps receiving.
         let dropped = match state.keys.next.replace(slot) {
-            Some(unconfirmed) => state.keys.previous.replace(unconfirmed),
+            Some(unconfirmed) => state.keys.retire(unconfirmed),
             None => None,
         };
-        if let Some(dropped) = dropped {
-            self.table.remove(dropped);
-        }
+        let dropped = [dropped, state.keys.trim()];
+        self.drop_sessions(dropped);
     }
 
     /// The first datagram of a session that we accepted has authenticated;
@@ -92,11 +95,7 @@ impl Sessions {
             return;
         };
         state.dial_requested = None;
-        if state.keys.next == Some(slot) {
-            state.keys.next = None;
-        } else if state.keys.previous == Some(slot) {
-            state.keys.previous = None;
-        }
+        state.keys.take(slot);
         let (current, session) = (
             state.keys.current.and_then(|c| self.table.session(c)),
             self.table.session(slot),
@@ -111,9 +110,8 @@ impl Sessions {
                 false => current.created > session.created,
             });
         if loses {
-            if let Some(dropped) = state.keys.previous.replace(slot) {
-                self.table.remove(dropped);
-            }
+            let dropped = [state.keys.retire(slot), state.keys.trim()];
+            self.drop_sessions(dropped);
         } else {
             self.make_current(peer, slot);
             self.release(peer);
@@ -129,11 +127,19 @@ impl Sessions {
         };
         state.seen |= !state.record.is_plain_only;
         state.timers.unanswered = None;
-        if let Some(replaced) = state.keys.current.replace(slot)
-            && let Some(dropped) = state.keys.previous.replace(replaced)
-        {
-            self.table.remove(dropped);
-        }
+        let dropped = match state.keys.current.replace(slot) {
+            Some(replaced) => state.keys.retire(replaced),
+            None => None,
+        };
+        let dropped = [dropped, state.keys.trim()];
+        self.drop_sessions(dropped);
         self.note_change(peer);
+    }
+
+    fn drop_sessions(&mut self, dropped: [Option<Slot>; 2]) {
+        dropped
+            .into_iter()
+            .flatten()
+            .for_each(|slot| self.table.remove(slot));
     }
 }

@@ -116,6 +116,12 @@ pub struct SessionStats {
     pub buffered_bytes: usize,
     /// Sends that wait for a session.
     pub buffered_entries: usize,
+    /// Entries that wait for [`Sessions::poll_event`]: at most one a peer, and what has failed.
+    pub queued_events: usize,
+    /// Peers of which [`Sessions::poll_message`] has something to say.
+    pub queued_messages: usize,
+    /// Datagrams that wait for [`Sessions::poll_transmit`]: at most 16,384.
+    pub queued_transmits: usize,
     /// Responses and keepalives dropped because nobody took those before them.
     pub transmits_dropped: u64,
     /// Datagrams discarded, by reason.
@@ -179,10 +185,7 @@ impl Sessions {
         let Some(state) = self.peers.get_mut(peer.slot()).and_then(Option::take) else {
             return;
         };
-        let keys = state.keys;
-        for slot in [keys.previous, keys.current, keys.next].into_iter().flatten() {
-            self.table.remove(slot);
-        }
+        state.keys.all().for_each(|slot| self.table.remove(slot));
         if let Some(address) = state.plain_address
             && self.by_plain.get(&address) == Some(&peer)
         {
@@ -334,6 +337,9 @@ impl Sessions {
             sealed: self.sealed,
             buffered_bytes: self.waiting.bytes,
             buffered_entries: self.waiting.entries,
+            queued_events: self.events.len(),
+            queued_messages: self.requests.len(),
+            queued_transmits: self.transmits.len(),
             transmits_dropped: self.transmits_dropped,
             discards: self.discards.clone(),
         }

@@ -44,12 +44,42 @@ pub(crate) struct Peer {
 /// Sessions of one peer, newest keys last; `docs/spec/session.md#keypairs`.
 #[derive(Default)]
 pub(crate) struct Keypairs {
+    /// Receives only, and only while there is no next: two retried initiations may both be answered,
+    /// and then data is under way in three sessions.
+    pub(crate) older: Option<Slot>,
     /// Receives only.
     pub(crate) previous: Option<Slot>,
     /// Sends and receives.
     pub(crate) current: Option<Slot>,
     /// Accepted, not yet confirmed by a datagram.
     pub(crate) next: Option<Slot>,
+}
+
+impl Keypairs {
+    pub(crate) fn all(&self) -> impl Iterator<Item = Slot> + use<> {
+        let all = [self.older, self.previous, self.current, self.next];
+        all.into_iter().flatten()
+    }
+
+    /// `slot` only receives from now on; gives back the oldest, if it had two before it.
+    pub(crate) fn retire(&mut self, slot: Slot) -> Option<Slot> {
+        let oldest = self.older.take();
+        self.older = self.previous.replace(slot);
+        oldest
+    }
+
+    /// Gives back what has to go so that there are three at most.
+    pub(crate) fn trim(&mut self) -> Option<Slot> {
+        let is_full = self.previous.is_some() && self.current.is_some() && self.next.is_some();
+        self.older.take_if(|_| is_full)
+    }
+
+    /// Takes `slot` out of its place; it is not the current one.
+    pub(crate) fn take(&mut self, slot: Slot) {
+        for place in [&mut self.older, &mut self.previous, &mut self.next] {
+            place.take_if(|at| *at == slot);
+        }
+    }
 }
 
 /// Times from which deadlines follow. A packet writes these fields and nothing else.
@@ -148,12 +178,9 @@ impl Peer {
 
     /// The earliest time at which `due` can find something, or a session or a buffered send ends.
     pub(crate) fn next_deadline(&self, table: &SessionTable) -> Option<Instant> {
-        let keys = &self.keys;
-        let sessions = [keys.previous, keys.current, keys.next];
-        let expiries = sessions
-            .into_iter()
-            .filter_map(|slot| Some(table.session(slot?)?.created + REJECT_AFTER));
-        let current = keys.current.and_then(|slot| table.session(slot));
+        let sessions = self.keys.all();
+        let expiries = sessions.filter_map(|slot| Some(table.session(slot)?.created + REJECT_AFTER));
+        let current = self.keys.current.and_then(|slot| table.session(slot));
         let idle = (current.is_none() && self.wants_session())
             .then(|| self.dial_requested.map(|at| at + REKEY_TIMEOUT))
             .flatten();

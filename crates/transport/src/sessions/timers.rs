@@ -71,7 +71,12 @@ impl Sessions {
         };
         let had_current = state.keys.current.is_some();
         let keys = &mut state.keys;
-        for place in [&mut keys.previous, &mut keys.current, &mut keys.next] {
+        for place in [
+            &mut keys.older,
+            &mut keys.previous,
+            &mut keys.current,
+            &mut keys.next,
+        ] {
             let is_expired = |slot| {
                 self.table
                     .session(slot)

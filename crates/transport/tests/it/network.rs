@@ -60,6 +60,8 @@ pub(crate) struct Network {
     pub(crate) rng: ChaCha20Rng,
     /// Everything that was put on the wire, if recording.
     pub(crate) tap: Option<Vec<Flight>>,
+    /// Nothing reaches or leaves this node.
+    pub(crate) cut_off: Option<usize>,
     /// Nobody polls events.
     pub(crate) keeps_events: bool,
     flights: BTreeMap<(Instant, u64), Flight>,
@@ -105,6 +107,7 @@ impl Network {
             },
             rng: ChaCha20Rng::seed_from_u64(1),
             tap: None,
+            cut_off: None,
             keeps_events: false,
             flights: BTreeMap::new(),
             sequence: 0,
@@ -169,6 +172,18 @@ impl Network {
     pub(crate) fn connect(&mut self, from: usize, to: usize) {
         let now = self.clock_of(from);
         self.nodes[from].endpoint.connect(now, PeerId(to as u32));
+        self.collect();
+    }
+
+    /// Node `from` removes `to` and adds it again.
+    pub(crate) fn forget(&mut self, from: usize, to: usize) {
+        let now = self.clock_of(from);
+        let node = &mut self.nodes[from];
+        node.endpoint.remove_peer(PeerId(to as u32));
+        let config = node.peers.iter().find(|(peer, _)| *peer == PeerId(to as u32));
+        if let Some((peer, config)) = config {
+            node.endpoint.add_peer(now, *peer, config).unwrap();
+        }
         self.collect();
     }
 
@@ -282,6 +297,11 @@ impl Network {
                 lane,
                 datagram,
             });
+        }
+        let cut_off = self.cut_off.map(|node| &self.nodes[node]);
+        let is_at = |node: &Node, address| node.address == address || node.plain == address;
+        if cut_off.is_some_and(|node| is_at(node, from) || is_at(node, to)) {
+            return;
         }
         let copies = 1 + u32::from(self.chance(self.link.duplicate));
         for _ in 0..copies {
