@@ -1,6 +1,6 @@
 //! Admission as the endpoint applies it: cookies, classes, unknown keys, room, answers to own dials.
 
-use crate::network::{Flight, Network, address, message, ms, secret, secs};
+use crate::network::{Flight, Network, address, initiations, message, ms, secret, secs};
 use falconet_crypto::Now;
 use falconet_transport::{
     AdmissionOptions, Discard, Handshakes, PeerConfig, PeerId, Policy, Refusal, TransportConfig, split,
@@ -13,19 +13,6 @@ fn rate(per_second: u32) -> NonZeroU32 {
 
 fn require(_: usize, _: usize, peer: PeerConfig) -> PeerConfig {
     peer.with_policy(Policy::Require)
-}
-
-/// `count` initiations to node 1, which knows the key that they are from, each with a fresh timestamp.
-pub(crate) fn initiations(count: usize) -> Vec<Vec<u8>> {
-    let mut strangers = Network::new(3, require);
-    strangers.tap = Some(Vec::new());
-    strangers.link.loss = 100;
-    while strangers.tap.as_ref().unwrap().len() < count {
-        strangers.connect(2, 1);
-        strangers.reset(2);
-    }
-    let tap = strangers.tap.take().unwrap();
-    tap.into_iter().map(|flight| flight.datagram).collect()
 }
 
 #[test]

@@ -175,6 +175,19 @@ impl Network {
         self.collect();
     }
 
+    /// Restarts every node with what `configure` makes of its peers now.
+    #[allow(dead_code)] // Only one of the tests that include this file needs it.
+    pub(crate) fn reconfigure(&mut self, configure: impl Fn(usize, usize, PeerConfig) -> PeerConfig) {
+        for i in 0..self.nodes.len() {
+            for (peer, config) in &mut self.nodes[i].peers {
+                let j = peer.0 as usize;
+                let known = PeerConfig::new(secret(j).public()).with_address(address(j));
+                *config = configure(i, j, known);
+            }
+            self.reset(i);
+        }
+    }
+
     /// Node `from` removes `to` and adds it again.
     pub(crate) fn forget(&mut self, from: usize, to: usize) {
         let now = self.clock_of(from);
@@ -362,4 +375,17 @@ pub(crate) fn address(node: usize) -> SocketAddr {
 
 pub(crate) fn plain_address(node: usize) -> SocketAddr {
     format!("10.0.0.{}:8000", node + 1).parse().unwrap()
+}
+
+/// `count` initiations to node 1 by node 2's key, each with its own ephemeral key and timestamp.
+pub(crate) fn initiations(count: usize) -> Vec<Vec<u8>> {
+    let mut strangers = Network::new(3, |_, _, peer| peer);
+    strangers.tap = Some(Vec::new());
+    strangers.link.loss = 100;
+    while strangers.tap.as_ref().unwrap().len() < count {
+        strangers.connect(2, 1);
+        strangers.reset(2);
+    }
+    let tap = strangers.tap.take().unwrap();
+    tap.into_iter().map(|flight| flight.datagram).collect()
 }
