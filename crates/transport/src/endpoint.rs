@@ -87,6 +87,12 @@ impl Endpoint {
         self.pump(now);
     }
 
+    /// See [`Sessions::rekey`].
+    pub fn rekey(&mut self, now: Now, peer: PeerId) {
+        self.sessions.rekey(now, peer);
+        self.pump(now);
+    }
+
     /// Takes a datagram and opens it in place.
     ///
     /// # Errors

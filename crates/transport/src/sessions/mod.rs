@@ -268,6 +268,13 @@ impl Sessions {
         self.rearm(now.instant, peer);
     }
 
+    /// Asks for a new session although the present one still serves: an operator's command, or a suspicion.
+    /// Sending goes on over the present one meanwhile (`docs/spec/session.md#rekey`).
+    pub fn rekey(&mut self, now: Now, peer: PeerId) {
+        self.request_dial(now.instant, peer);
+        self.rearm(now.instant, peer);
+    }
+
     /// Asks the handshake thread for a session, at most every 5 s: it does the retries.
     fn request_dial(&mut self, now: Instant, peer: PeerId) {
         let Some(state) = self.peers.get_mut(peer.slot()).and_then(Option::as_deref_mut) else {
