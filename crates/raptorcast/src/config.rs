@@ -35,6 +35,7 @@ pub struct EngineConfig {
     pub(crate) relay_run: usize,
     pub(crate) relay_queue: usize,
     pub(crate) relay_messages_per_second: u32,
+    pub(crate) decode_attempts_per_second: u32,
 }
 
 /// Options that do not fit together.
@@ -116,6 +117,9 @@ setters! {
     with_relay_queue: relay_queue = usize,
     /// Largest messages of one author that we relay our part of, a second; default 2.
     with_relay_messages_per_second: relay_messages_per_second = u32,
+    /// Attempts to decode messages of one author, a second; default 16. An honest leader's message takes one, and
+    /// hardly ever two; an attempt takes milliseconds.
+    with_decode_attempts_per_second: decode_attempts_per_second = u32,
 }
 
 impl EngineConfig {
@@ -143,6 +147,7 @@ impl EngineConfig {
             relay_run: 8,
             relay_queue: 16_384,
             relay_messages_per_second: 2,
+            decode_attempts_per_second: 16,
         }
     }
 
@@ -166,6 +171,11 @@ impl EngineConfig {
         2 * self.timestamp_window
     }
 
+    /// After how long an author who had no attempt to decode left has one again.
+    pub(crate) fn decode_retry(&self) -> Duration {
+        Duration::from_secs(1) / self.decode_attempts_per_second
+    }
+
     pub(crate) fn check(&self) -> Result<(), ConfigError> {
         let counts = [
             ("run_length", self.run_length),
@@ -184,6 +194,10 @@ impl EngineConfig {
             (
                 "relay_messages_per_second",
                 self.relay_messages_per_second as usize,
+            ),
+            (
+                "decode_attempts_per_second",
+                self.decode_attempts_per_second as usize,
             ),
         ];
         if let Some((name, _)) = counts.iter().find(|(_, count)| *count == 0) {

@@ -4,22 +4,19 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Instant;
 
-use bytes::Bytes;
-use falconet_crypto::{IdentityKey, Now, SignError, Signer};
+use falconet_crypto::{IdentityKey, Now, Signer};
 use rand_chacha::ChaCha20Rng;
-use rand_core::{Rng, SeedableRng};
-use thiserror::Error;
+use rand_core::SeedableRng;
 
-use crate::assignment::Assignment;
 use crate::budget::Budget;
 use crate::cache::Cache;
 use crate::config::{ConfigError, EngineConfig};
 use crate::epochs::Epochs;
-use crate::events::{BroadcastReport, Event, Expiry, Taint, Transmit};
-use crate::geometry::{Geometry, GeometryError};
-use crate::header::{AuthorRef, Header, Mode};
-use crate::ids::{Epoch, MessageId, NodeIndex, Round, SymbolIndex};
-use crate::outgoing::{Emission, Outgoing};
+use crate::events::{Event, Expiry, Taint, Transmit};
+use crate::geometry::Geometry;
+use crate::ids::{Epoch, MessageId, NodeIndex, Round};
+use crate::outgoing::Outgoing;
+use crate::publish::RoundLog;
 use crate::relay::RelayQueue;
 use crate::set::ValidatorSet;
 use crate::stats::Stats;
@@ -40,43 +37,19 @@ pub struct Engine {
     /// Messages with enough symbols for the next attempt to decode.
     pub(crate) decodable: VecDeque<MessageId>,
     pub(crate) stats: Stats,
-    signer: Arc<dyn Signer>,
-    identity: IdentityKey,
-    last_published: Option<(Epoch, Round)>,
-    outgoing: VecDeque<Outgoing>,
-    workshop: Workshop,
+    /// Messages whose author has no attempt left until time has passed.
+    postponed: VecDeque<MessageId>,
+    pub(crate) signer: Arc<dyn Signer>,
+    pub(crate) identity: IdentityKey,
+    pub(crate) last_published: Option<(Epoch, Round)>,
+    pub(crate) round_log: Option<RoundLog>,
+    pub(crate) outgoing: VecDeque<Outgoing>,
+    pub(crate) workshop: Workshop,
     events: VecDeque<Event>,
     /// The last reading we were driven with; `None` before the first.
     pub(crate) now: Option<Instant>,
     /// Draws which first hop a broadcast starts with.
-    emission_starts: ChaCha20Rng,
-}
-
-/// Why a payload was not broadcast. Nothing was encoded, signed or sent.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[non_exhaustive]
-pub enum BroadcastError {
-    /// The payload, the set and the configuration give no message.
-    #[error(transparent)]
-    Geometry(#[from] GeometryError),
-    /// No set was given for this epoch, or it is over.
-    #[error("no validator set is known for epoch {0}")]
-    UnknownEpoch(Epoch),
-    /// We are not a member of the set.
-    #[error("this node is not in the validator set of epoch {0}")]
-    NotInSet(Epoch),
-    /// We published in this round before. Doing it again with another payload would be equivocation.
-    #[error("round {1} of epoch {0} was published before")]
-    DuplicateRound(Epoch, Round),
-    /// We published in a later round before.
-    #[error("round {0} is not after round {1}, the last that was published")]
-    OldRound(Round, Round),
-    /// As many broadcasts as the configuration allows have not left yet.
-    #[error("{0} broadcasts have not left yet")]
-    Backlog(usize),
-    /// The signer refused, or could not be asked.
-    #[error("no signature: {0}")]
-    Sign(SignError),
+    pub(crate) emission_starts: ChaCha20Rng,
 }
 
 impl Engine {
@@ -94,10 +67,12 @@ impl Engine {
             relays: RelayQueue::new(config.relay_queue, config.relay_run, config.relay_quantum),
             plain_verifications: Budget::new(config.verifications_plain),
             decodable: VecDeque::new(),
+            postponed: VecDeque::new(),
             stats: Stats::default(),
             identity: signer.identity(),
             signer,
             last_published: None,
+            round_log: None,
             outgoing: VecDeque::new(),
             workshop: Workshop::new(config.plan_slots, config.outgoing_slots)
                 .map_err(|_| ConfigError::Zero("outgoing_slots"))?,
@@ -150,65 +125,6 @@ impl Engine {
         }
     }
 
-    /// Publishes nothing at or before this round, as if it had been published: for a node that restarts and
-    /// knows from its disk what it published last.
-    pub fn resume_after(&mut self, epoch: Epoch, round: Round) {
-        self.last_published = self.last_published.max(Some((epoch, round)));
-    }
-
-    /// Encodes, commits to and signs a payload. The chunks come out of [`Engine::poll_transmit`].
-    ///
-    /// # Errors
-    ///
-    /// [`BroadcastError`], before any work on the payload.
-    pub fn broadcast(
-        &mut self,
-        now: Now,
-        epoch: Epoch,
-        round: Round,
-        payload: Bytes,
-    ) -> Result<BroadcastReport, BroadcastError> {
-        self.now = Some(now.instant);
-        let (own, geometry) = self.plan_broadcast(epoch, round, payload.len())?;
-        let id = MessageId {
-            epoch,
-            round,
-            author: own,
-        };
-        let header = Header {
-            mode: Mode::Broadcast,
-            epoch,
-            round,
-            timestamp_ms: now.unix_ms(),
-            payload_len: geometry.payload_len,
-            symbol_size: geometry.symbol_size,
-            symbols: geometry.symbols,
-            index: SymbolIndex::new(0),
-            author: if self.config.author_by_key {
-                AuthorRef::Key(self.identity)
-            } else {
-                AuthorRef::Index(own)
-            },
-        };
-        let emission = self.emission(id, &geometry)?;
-        let signing = (&*self.signer, &self.config.network);
-        let outgoing = Outgoing::build(
-            id,
-            &header,
-            &geometry,
-            &payload,
-            signing,
-            &mut self.workshop,
-            emission,
-        )
-        .map_err(BroadcastError::Sign)?;
-        self.last_published = Some((epoch, round));
-        self.stats.broadcasts += 1;
-        let report = self.report(id, &geometry, outgoing.bytes());
-        self.outgoing.push_back(outgoing);
-        Ok(report)
-    }
-
     /// The next run of chunks to send: relayed ones first, for they are few and others wait for them.
     pub fn poll_transmit(&mut self) -> Option<Transmit> {
         if let Some(transmit) = self.poll_relay() {
@@ -239,7 +155,9 @@ impl Engine {
 
     /// When to call [`Engine::handle_timeout`] at the latest.
     pub fn poll_timeout(&self) -> Option<Instant> {
-        [self.relays.poll_timeout(), self.cache.poll_timeout()]
+        let retry = self.now.filter(|_| !self.postponed.is_empty());
+        let retry = retry.map(|now| now + self.config.decode_retry());
+        [self.relays.poll_timeout(), self.cache.poll_timeout(), retry]
             .into_iter()
             .flatten()
             .min()
@@ -249,6 +167,7 @@ impl Engine {
     pub fn handle_timeout(&mut self, now: Now) {
         self.now = Some(now.instant);
         self.relays.handle_timeout(now.instant);
+        self.decodable.append(&mut self.postponed);
         let expired = self.cache.handle_timeout(now.instant);
         self.expire(expired);
     }
@@ -268,73 +187,17 @@ impl Engine {
         }
     }
 
-    /// The checks of a broadcast, and its geometry.
-    fn plan_broadcast(
-        &self,
-        epoch: Epoch,
-        round: Round,
-        payload_len: usize,
-    ) -> Result<(NodeIndex, Geometry), BroadcastError> {
-        let known = self
-            .epochs
-            .get(epoch)
-            .ok_or(BroadcastError::UnknownEpoch(epoch))?;
-        let own = known.own.ok_or(BroadcastError::NotInSet(epoch))?;
-        match self.last_published {
-            Some(last) if last == (epoch, round) => return Err(BroadcastError::DuplicateRound(epoch, round)),
-            Some(last) if (epoch, round) < last => return Err(BroadcastError::OldRound(round, last.1)),
-            _ => {}
-        }
-        if self.outgoing.len() >= self.config.outgoing_slots {
-            return Err(BroadcastError::Backlog(self.outgoing.len()));
-        }
-        let (chunk, redundancy) = (self.config.chunk, self.config.redundancy);
-        let geometry = Geometry::for_set(
-            payload_len,
-            chunk,
-            self.config.header_len(),
-            redundancy,
-            (&known.set, own),
-        )?;
-        Ok((own, geometry))
-    }
-
-    fn emission(&mut self, id: MessageId, geometry: &Geometry) -> Result<Emission, BroadcastError> {
-        let known = self
-            .epochs
-            .get(id.epoch)
-            .ok_or(BroadcastError::UnknownEpoch(id.epoch))?;
-        let (network, redundancy) = (&self.config.network, self.config.redundancy);
-        let assignment = Assignment::derive(network, id, &known.set, geometry, redundancy);
-        let start = self.emission_starts.next_u32() as usize;
-        Ok(Emission::new(
-            &assignment,
-            geometry,
-            self.config.run_length,
-            start,
-        ))
-    }
-
-    fn report(&self, id: MessageId, geometry: &Geometry, chunk_bytes: usize) -> BroadcastReport {
-        let symbols = usize::from(geometry.symbols);
-        BroadcastReport {
-            id,
-            payload_len: geometry.payload_len as usize,
-            source_symbols: geometry.source_symbols,
-            symbols: geometry.symbols,
-            symbol_size: geometry.symbol_size,
-            chunk_len: geometry.chunk_len(),
-            chunk_bytes,
-            wire_bytes: chunk_bytes + symbols * self.config.datagram_overhead,
-            redundancy: f64::from(geometry.symbols) / f64::from(geometry.source_symbols),
-        }
-    }
-
     fn decode(&mut self, id: MessageId) {
         let Some(now) = self.now else { return };
-        let Some(message) = self.cache.get_mut(id) else {
+        let Some(message) = self.cache.get_mut(id).filter(|message| message.is_due()) else {
             return;
         };
+        // docs/spec/broadcast.md#decode-budget
+        let epoch = self.epochs.get_mut(id.epoch);
+        if !epoch.is_some_and(|epoch| epoch.spend_attempt(id.author, now)) {
+            self.stats.decodes_postponed += 1;
+            return self.postponed.push_back(id);
+        }
         self.stats.decode_attempts += 1;
         let Some(outcome) = message.decode(&mut self.workshop, now) else {
             return;
@@ -355,6 +218,10 @@ impl Engine {
         };
         self.cache.finish(now, id);
         self.push_event(event);
+    }
+
+    pub(crate) fn is_waiting_to_decode(&self, id: MessageId) -> bool {
+        self.decodable.contains(&id) || self.postponed.contains(&id)
     }
 
     pub(crate) fn expire(&mut self, expired: Vec<Expiry>) {

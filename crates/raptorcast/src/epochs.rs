@@ -26,6 +26,8 @@ pub(crate) struct EpochState {
     verifications: Vec<Budget>,
     /// Relayed symbols by author.
     relays: Vec<Budget>,
+    /// Attempts to decode, by author.
+    attempts: Vec<Budget>,
 }
 
 impl EpochState {
@@ -37,6 +39,7 @@ impl EpochState {
             own,
             verifications: vec![Budget::new(config.verifications_per_validator); set.len()],
             relays: vec![Budget::new(relays); set.len()],
+            attempts: vec![Budget::new(config.decode_attempts_per_second); set.len()],
             set,
         }
     }
@@ -51,6 +54,13 @@ impl EpochState {
     /// Whether this author may make us relay another symbol.
     pub(crate) fn spend_relay(&mut self, author: NodeIndex, now: Instant) -> bool {
         self.relays
+            .get_mut(author.as_usize())
+            .is_some_and(|budget| budget.spend(now))
+    }
+
+    /// Whether this author may make us try to decode once more.
+    pub(crate) fn spend_attempt(&mut self, author: NodeIndex, now: Instant) -> bool {
+        self.attempts
             .get_mut(author.as_usize())
             .is_some_and(|budget| budget.spend(now))
     }

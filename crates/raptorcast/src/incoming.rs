@@ -291,7 +291,8 @@ impl Engine {
         if admitted == Admitted::Ours {
             self.relay(now, id, candidate.chunk);
         }
-        if self.cache.get_mut(id).is_some_and(|message| message.take(view)) && !self.decodable.contains(&id) {
+        if self.cache.get_mut(id).is_some_and(|message| message.take(view)) && !self.is_waiting_to_decode(id)
+        {
             self.decodable.push_back(id);
         }
         Ok(())

@@ -6,7 +6,7 @@
 //! hops, has the payload.
 //!
 //! ```text
-//!             broadcast                                 handle_chunk
+//!             broadcast                                 handle_chunks
 //!   payload ------------> encode - tree - sign            |  limits, windows, sender, proof, signature
 //!                             |                           v
 //!                        Transmit One(hop)          incomplete message --- ours? --> Transmit AllBut{author}
@@ -15,7 +15,7 @@
 //!                        poll_transmit             decode - encode again - same root? --> poll_event
 //! ```
 //!
-//! The wire format and every rule are in `docs/spec/chunk.md`.
+//! The wire format and its rules are in `docs/spec/chunk.md`, what a node does beside it in `docs/spec/broadcast.md`.
 //!
 //! # Event loop
 //!
@@ -101,6 +101,7 @@ mod limits;
 mod merkle;
 mod message;
 mod outgoing;
+mod publish;
 mod relay;
 mod set;
 mod stats;
@@ -114,7 +115,7 @@ pub use assignment::Assignment;
 pub use code::{Decoder, Encoder, Plans, SymbolError};
 pub use config::{ConfigError, EngineConfig};
 pub use discard::Discard;
-pub use engine::{BroadcastError, Engine, Occupancy};
+pub use engine::{Engine, Occupancy};
 pub use events::{
     BroadcastReport, Class, Delivery, Equivocation, Event, Expiry, ExpiryReason, Recipients, Sender,
     SignedRoot, Taint, Transmit,
@@ -127,6 +128,7 @@ pub use limits::{
     SYMBOL_UNIT, merkle_depth,
 };
 pub use merkle::{BadProof, Hash, Tree, VerifiedTree, leaf_hash, root_of};
+pub use publish::BroadcastError;
 pub use set::{SetError, Stake, Validator, ValidatorSet};
 pub use stats::Stats;
 pub use thread::{

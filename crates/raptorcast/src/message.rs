@@ -217,6 +217,11 @@ impl Message {
         }
     }
 
+    /// Whether there are enough symbols for the next attempt to decode.
+    pub(crate) fn is_due(&self) -> bool {
+        matches!(&self.state, State::Receiving(receiving) if receiving.is_due())
+    }
+
     /// Tries to decode. `None` while there are too few symbols; then whether the payload is what the author
     /// committed to.
     pub(crate) fn decode(

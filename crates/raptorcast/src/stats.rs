@@ -24,6 +24,8 @@ pub struct Stats {
     pub signatures_checked: u64,
     /// Attempts to decode.
     pub decode_attempts: u64,
+    /// Attempts put off because their author's budget was spent.
+    pub decodes_postponed: u64,
     /// Messages delivered.
     pub delivered: u64,
     /// Messages whose re-encoding had another root.

@@ -5,26 +5,20 @@ use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
-use crossbeam_channel::{Receiver, Sender as Queue, TryRecvError, TrySendError, bounded, select};
-use falconet_crypto::Now;
+use crossbeam_channel::{Sender as Queue, TrySendError, bounded};
 use thiserror::Error;
-use tracing::debug;
 
-use crate::engine::{BroadcastError, Engine};
-use crate::events::{BroadcastReport, Class, Event, Sender, Transmit};
+use crate::engine::Engine;
+use crate::events::{BroadcastReport, Event, Sender, Transmit};
 use crate::ids::{Epoch, Round};
+use crate::publish::BroadcastError;
 use crate::set::ValidatorSet;
 use crate::stats::Stats;
+use driver::Driver;
 
-/// How long to wait before a transmit is offered again to a full sink.
-const RETRY: Duration = Duration::from_millis(1);
-/// Runs handed to the sink between two looks at the queues.
-const TRANSMITS_PER_TURN: usize = 512;
-/// Chunk batches taken between two looks at the commands.
-const BATCHES_PER_TURN: usize = 16;
+mod driver;
 
 /// Takes the runs that the engine wants sent.
 pub trait ChunkSink: Send {
@@ -64,6 +58,7 @@ pub struct ThreadConfig {
     name: String,
     batch_slots: usize,
     command_slots: usize,
+    warm_up: Option<usize>,
 }
 
 impl ThreadConfig {
@@ -73,6 +68,7 @@ impl ThreadConfig {
             name: name.into(),
             batch_slots: 256,
             command_slots: 64,
+            warm_up: None,
         }
     }
 
@@ -80,6 +76,14 @@ impl ThreadConfig {
     #[must_use]
     pub const fn with_batch_slots(mut self, batch_slots: usize) -> Self {
         self.batch_slots = batch_slots;
+        self
+    }
+
+    /// Bytes of a usual payload, to be ready for when the thread starts and when it learns an epoch; default none. See
+    /// [`Engine::warm_up`] for what that costs.
+    #[must_use]
+    pub const fn with_warm_up(mut self, payload_len: usize) -> Self {
+        self.warm_up = Some(payload_len);
         self
     }
 
@@ -154,6 +158,8 @@ impl RaptorcastThread {
             batches,
             commands,
             waiting: None,
+            gathered: Vec::new(),
+            warm_up: config.warm_up,
             stats: Arc::clone(&stats),
         };
         let thread = std::thread::Builder::new()
@@ -286,172 +292,6 @@ fn refused<T>(error: &TrySendError<T>) -> CommandError {
         TrySendError::Full(_) => CommandError::Full,
         TrySendError::Disconnected(_) => CommandError::Stopped,
     }
-}
-
-/// The loop of the thread.
-struct Driver<C, E> {
-    engine: Engine,
-    chunks: C,
-    events: E,
-    batches: Receiver<Vec<(Sender, Bytes)>>,
-    commands: Receiver<Command>,
-    /// A run of our own broadcast that the sink had no room for.
-    waiting: Option<Transmit>,
-    stats: Arc<SharedStats>,
-}
-
-/// Whether the loop goes on.
-#[derive(PartialEq, Eq)]
-enum Flow {
-    Continue,
-    End,
-}
-
-impl<C: ChunkSink, E: EventSink> Driver<C, E> {
-    fn run(mut self) {
-        debug!("raptorcast thread started");
-        let mut has_work = false;
-        while self.wait(has_work) == Flow::Continue && self.take_commands() == Flow::Continue {
-            self.take_batches();
-            self.engine.handle_timeout(read_clocks());
-            let more_to_send = self.flush();
-            // One event a turn: a decode takes milliseconds, and the queues must not wait for several.
-            let event = self.engine.poll_event();
-            has_work = more_to_send || event.is_some();
-            self.publish_stats();
-            if let Some(event) = event {
-                self.events.event(event);
-            }
-        }
-        debug!("raptorcast thread ended");
-    }
-
-    fn publish_stats(&self) {
-        if let Ok(mut published) = self.stats.engine.try_lock() {
-            published.clone_from(self.engine.stats());
-        }
-    }
-
-    /// Waits for a queue or a timer, unless there is work left.
-    fn wait(&mut self, has_work: bool) -> Flow {
-        if has_work {
-            return Flow::Continue;
-        }
-        let until = self.engine.poll_timeout();
-        let mut timeout = until.map_or(Duration::from_secs(1), |at| at.saturating_duration_since(now()));
-        if self.waiting.is_some() {
-            timeout = timeout.min(RETRY);
-        }
-        select! {
-            recv(self.commands) -> command => match command {
-                Ok(command) => self.handle_command(command),
-                Err(_) => Flow::End,
-            },
-            recv(self.batches) -> batch => {
-                self.handle_batch(batch.unwrap_or_default());
-                Flow::Continue
-            }
-            default(timeout) => Flow::Continue,
-        }
-    }
-
-    fn take_commands(&mut self) -> Flow {
-        loop {
-            let flow = match self.commands.try_recv() {
-                Ok(command) => self.handle_command(command),
-                Err(TryRecvError::Empty) => return Flow::Continue,
-                Err(TryRecvError::Disconnected) => Flow::End,
-            };
-            if flow == Flow::End {
-                return flow;
-            }
-        }
-    }
-
-    fn take_batches(&mut self) {
-        for _ in 0..BATCHES_PER_TURN {
-            match self.batches.try_recv() {
-                Ok(batch) => self.handle_batch(batch),
-                Err(_) => return,
-            }
-        }
-    }
-
-    fn handle_command(&mut self, command: Command) -> Flow {
-        match command {
-            Command::Broadcast {
-                epoch,
-                round,
-                payload,
-                reply,
-            } => {
-                reply(self.engine.broadcast(read_clocks(), epoch, round, payload));
-            }
-            Command::SetEpoch(epoch, set) => self.engine.set_epoch(epoch, set),
-            Command::SetRound(round) => self.engine.set_round(round),
-            Command::Shutdown => return Flow::End,
-        }
-        Flow::Continue
-    }
-
-    fn handle_batch(&mut self, batch: Vec<(Sender, Bytes)>) {
-        let now = read_clocks();
-        for (from, chunk) in batch {
-            // Counted by the engine.
-            let _ = self.engine.handle_chunk(now, from, chunk);
-        }
-    }
-
-    /// Hands runs to the sink; true if there may be more that it has room for.
-    fn flush(&mut self) -> bool {
-        for _ in 0..TRANSMITS_PER_TURN {
-            let next = match self.engine.poll_relay() {
-                Some(relay) => Some(relay),
-                None => self.waiting.take().or_else(|| self.engine.poll_transmit()),
-            };
-            let Some(transmit) = next else { return false };
-            if let Err(QueueFull(transmit)) = self.chunks.send(transmit) {
-                self.handle_full_sink(transmit);
-                if self.waiting.is_some() {
-                    return false;
-                }
-            }
-        }
-        true
-    }
-
-    /// Our own broadcast waits, what we relay for others is dropped: it would only grow old.
-    fn handle_full_sink(&mut self, transmit: Transmit) {
-        match transmit.class {
-            Class::Proposal => {
-                self.stats.proposal_waits.fetch_add(1, Ordering::Relaxed);
-                self.waiting = Some(transmit);
-            }
-            Class::Relay => {
-                self.stats
-                    .relays_dropped
-                    .fetch_add(transmit.chunks.len() as u64, Ordering::Relaxed);
-            }
-        }
-    }
-}
-
-/// Both clocks. This file, and no other of the crate, reads them.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the thread is what drives the engine with time"
-)]
-fn read_clocks() -> Now {
-    // A clock before 1970 makes every message look too old, which is what it is.
-    let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Now {
-        instant: Instant::now(),
-        unix,
-    }
-}
-
-fn now() -> Instant {
-    read_clocks().instant
 }
 
 #[cfg(test)]

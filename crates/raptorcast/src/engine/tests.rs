@@ -1,5 +1,7 @@
 //! Networks of engines in memory, honest ones here; hostile ones are in `incoming/tests.rs`.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 
 use crate::limits::MAX_PAYLOAD_LEN;
@@ -364,4 +366,39 @@ fn a_warm_engine_broadcasts_the_same() {
     for node in cluster.nodes().skip(1) {
         assert_eq!(cluster.deliveries(node)[0].payload, payload(20_000, 3));
     }
+}
+
+#[test]
+fn an_author_who_makes_us_decode_too_often_waits() {
+    let mut cluster = Cluster::with_config(&[1; 3], |config| config.with_decode_attempts_per_second(1));
+    for round in 1..=2 {
+        broadcast(&mut cluster, LEADER, round, &payload(5_000, round as u8));
+    }
+    broadcast(&mut cluster, NodeIndex::new(2), 1, &payload(5_000, 3));
+    cluster.run(&CALM);
+    let node = NodeIndex::new(1);
+    let authors = |cluster: &Cluster| {
+        let mut authors: Vec<_> = cluster
+            .deliveries(node)
+            .iter()
+            .map(|delivery| delivery.author_index)
+            .collect();
+        authors.sort_unstable();
+        authors
+    };
+    assert_eq!(
+        authors(&cluster),
+        [LEADER, NodeIndex::new(2)],
+        "each author has a budget of its own"
+    );
+    let engine = &mut cluster.engines[node.as_usize()];
+    assert!(engine.stats().decodes_postponed > 0);
+    let retry = cluster.now.after(Duration::from_millis(1_100));
+    assert!(
+        engine.poll_timeout().is_some_and(|at| at <= retry.instant),
+        "it asks to be woken"
+    );
+    engine.handle_timeout(retry);
+    cluster.poll_events(node);
+    assert_eq!(authors(&cluster), [LEADER, LEADER, NodeIndex::new(2)]);
 }
