@@ -177,7 +177,7 @@ impl Wire {
     }
 
     fn inject(&mut self, node: usize, script: &mut Script<'_>) {
-        let lane = if script.byte() % 2 == 0 {
+        let lane = if script.byte().is_multiple_of(2) {
             Lane::Authenticated
         } else {
             Lane::Plain
