@@ -33,6 +33,8 @@ const DATA_BUDGET: usize = 256;
 const PLAIN_BUDGET: usize = 128;
 /// Most groups sent in a turn: receiving must not wait for longer than these take.
 const GROUPS_A_TURN: usize = 8;
+/// Bytes of plaintext from which on a turn sends no further group, for the same reason.
+const BYTES_A_TURN: usize = 128 << 10;
 /// Most messages of each kind taken from the other threads in a turn.
 const MESSAGES_A_TURN: usize = 256;
 /// How long to wait when the handshake thread has no room for a message.
@@ -261,7 +263,11 @@ impl DataThread {
 
     /// Sends groups while rate, sockets and the turn's budget allow; returns until when the rate forbids.
     fn send_groups(&mut self, busy: &mut bool) -> Option<Instant> {
+        let mut sent = 0;
         for _ in 0..GROUPS_A_TURN {
+            if sent >= BYTES_A_TURN {
+                break;
+            }
             let mut turn = Turn {
                 // Read for each group: pacing is finer than a turn is long.
                 now: read_clock(),
@@ -270,7 +276,10 @@ impl DataThread {
                 counters: &mut self.counters,
             };
             match self.emission.poll_group(&mut turn) {
-                Emitted::Group => *busy = true,
+                Emitted::Group(bytes) => {
+                    *busy = true;
+                    sent += bytes;
+                }
                 Emitted::Wait(until) => return Some(until),
                 Emitted::Nothing => return None,
             }

@@ -48,8 +48,8 @@ pub(crate) struct Turn<'a> {
 /// What came of trying to send one group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Emitted {
-    /// A group left, or was buffered or refused.
-    Group,
+    /// A group of so many bytes of plaintext left, or was buffered or refused.
+    Group(usize),
     /// The rate allows the next one then.
     Wait(Instant),
     /// Nothing is scheduled, or the sockets are blocked.
@@ -189,13 +189,14 @@ impl Emission {
             turn.counters
                 .note_age(class, now.saturating_duration_since(first.queued));
         }
+        let bytes = self.group.iter().map(|entry| entry.datagram.len()).sum();
         match turn.sessions.lane(turn.now, peer) {
             LaneDecision::Authenticated => self.seal_group(peer, turn),
             LaneDecision::Plain(to) => self.copy_group(peer, to, turn),
             LaneDecision::Buffer => self.buffer_group(peer, class, turn),
             LaneDecision::Refuse(_) => self.drop_group(DropReason::SendRefused, turn),
         }
-        Emitted::Group
+        Emitted::Group(bytes)
     }
 
     /// The one copy of a datagram: into the group's buffer, where it is sealed.

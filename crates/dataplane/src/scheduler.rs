@@ -12,7 +12,7 @@ use crate::unit::{MAX_SEGMENTS, MAX_UNIT_BYTES};
 
 /// Bytes a peer may send in its turn before the next peer of the class has its own: eleven datagrams of
 /// 1,472 bytes, since eight already get most of what grouping gives.
-const QUANTUM: i64 = 16 * 1024;
+const QUANTUM: usize = 16 * 1024;
 /// Scale of the virtual times: divisible by every default weight.
 const VIRTUAL_SCALE: u64 = 840;
 
@@ -47,7 +47,8 @@ impl Entry {
 pub(crate) struct GroupLimits {
     /// Most bytes, each datagram counted with `overhead`; one datagram is always allowed.
     pub(crate) bytes: usize,
-    /// Longer datagrams (overhead counted) travel alone: the path could not carry them as segments.
+    /// Longer datagrams (overhead not counted, since not every lane adds it) travel alone: no path carries
+    /// them as segments.
     pub(crate) segment: usize,
     /// Bytes the frame adds to each datagram.
     pub(crate) overhead: usize,
@@ -158,8 +159,8 @@ struct ClassQueue {
 #[derive(Default)]
 struct PeerQueue {
     entries: VecDeque<Entry>,
-    /// Bytes left of this turn; what a long group took too much is owed by the next turns.
-    deficit: i64,
+    /// Bytes left of this turn.
+    deficit: usize,
 }
 
 impl ClassQueue {
@@ -223,7 +224,7 @@ impl ClassQueue {
             self.held.entries -= 1;
             self.held.bytes -= entry.cost();
         }
-        queue.deficit -= i64::try_from(sent).unwrap_or(i64::MAX);
+        queue.deficit = queue.deficit.saturating_sub(sent);
         self.virtual_time += sent as u64 * VIRTUAL_SCALE / self.limits.weight.max(1);
         if queue.entries.is_empty() {
             self.peers.remove(&peer);
@@ -232,10 +233,11 @@ impl ClassQueue {
         sent > 0
     }
 
-    /// The peer at the front, once its turn has something left; `None` if each is to be passed over. A turn
-    /// costs at most one longest group, so that a peer owes at most four turns and the loop ends.
+    /// The peer at the front, once its turn pays for its next datagram; `None` if each is to be passed over.
+    /// A lone peer shares with nobody and has no turns. A datagram costs at most five, so the loop ends.
     fn next_turn(&mut self, holds: &impl Fn(PeerId) -> bool) -> Option<PeerId> {
         let mut passed_over = 0;
+        let is_alone = self.turns.len() == 1;
         while passed_over < self.turns.len() {
             let peer = *self.turns.front()?;
             if holds(peer) {
@@ -243,7 +245,11 @@ impl ClassQueue {
             } else {
                 passed_over = 0;
                 let queue = self.peers.get_mut(&peer)?;
-                if queue.deficit > 0 {
+                if is_alone {
+                    queue.deficit = MAX_UNIT_BYTES;
+                }
+                let next = queue.entries.front().map_or(0, |entry| entry.datagram.len());
+                if queue.deficit >= next {
                     return Some(peer);
                 }
                 queue.deficit += QUANTUM;
@@ -276,15 +282,16 @@ fn take_group(queue: &mut PeerQueue, limits: GroupLimits, group: &mut Vec<Entry>
         return 0;
     };
     let length = first.datagram.len() + limits.overhead;
-    let turn = usize::try_from(queue.deficit).unwrap_or(0);
-    let most = limits.bytes.min(MAX_UNIT_BYTES).min(turn);
+    let most = limits.bytes.min(MAX_UNIT_BYTES).min(queue.deficit);
     let mut total = 0;
     for taken in 0..MAX_SEGMENTS {
         let Some(next) = queue.entries.front() else {
             break;
         };
         let next_length = next.datagram.len() + limits.overhead;
-        let fits = next_length <= length && total + next_length <= most && length <= limits.segment;
+        let fits = next_length <= length
+            && total + next_length <= most
+            && length - limits.overhead <= limits.segment;
         if taken > 0 && !fits {
             break;
         }
