@@ -1,0 +1,194 @@
+//! Two sides on two processors, and what is measured of them.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use bytes::Bytes;
+use falconet_crypto::{Now, Suite, TransportSecret};
+use falconet_dataplane::{
+    Class, Completion, Consumer, Consumers, Dataplane, DataplaneConfig, Full, Inbound, Outgoing, Placement,
+    Rate, Recipients, TrySendError,
+};
+use falconet_transport::{Event, PeerConfig, PeerId, Policy, TransportConfig, split};
+
+pub(crate) const SENDER: usize = 0;
+pub(crate) const RECEIVER: usize = 1;
+
+/// Pins the calling thread.
+pub(crate) fn pin(processor: usize) {
+    let mut set = nix::sched::CpuSet::new();
+    set.set(processor).expect("a processor of this machine");
+    nix::sched::sched_setaffinity(nix::unistd::Pid::from_raw(0), &set).expect("two processors");
+}
+
+/// Unpaced, on loopback, every thread on `processor`.
+pub(crate) fn config(processor: usize, prefix: &str) -> DataplaneConfig {
+    let place = |nice| Placement {
+        processor: Some(processor),
+        nice,
+    };
+    DataplaneConfig::new()
+        .with_listen("127.0.0.1:0".parse().expect("an address"))
+        .with_listen_plain("127.0.0.1:0".parse().expect("an address"))
+        .with_rate(Rate::Unlimited)
+        .with_thread_prefix(prefix)
+        .with_data_thread(place(0))
+        .with_handshake_thread(place(5))
+}
+
+/// A node: its dataplane, its key, and how many sessions came about.
+pub(crate) struct Side {
+    pub(crate) dataplane: Dataplane,
+    secret: u8,
+    connected: Arc<AtomicUsize>,
+}
+
+impl Side {
+    pub(crate) fn start(
+        secret: u8,
+        config: DataplaneConfig,
+        consumer: impl Consumer + Clone + 'static,
+    ) -> Side {
+        let now = Now {
+            instant: Instant::now(),
+            unix: SystemTime::now()
+                .duration_since(UNIX_EPOCH)
+                .expect("a clock after 1970"),
+        };
+        let key = TransportSecret::from_bytes([secret; 32]);
+        let (handshakes, sessions) = split(TransportConfig::default(), key, now, [secret; 32]);
+        let connected = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&connected);
+        let consumers = Consumers {
+            chunks: Box::new(consumer.clone()),
+            messages: Box::new(consumer),
+            events: Box::new(move |event| {
+                if matches!(event, Event::Connected { .. }) {
+                    count.fetch_add(1, Ordering::Relaxed);
+                }
+            }),
+        };
+        Side {
+            dataplane: Dataplane::start(config, handshakes, sessions, consumers)
+                .expect("sockets on loopback"),
+            secret,
+            connected,
+        }
+    }
+
+    /// Makes `other` known here under `peer`; `suites` are those of the session to come, none for the plain lane.
+    pub(crate) fn add(&self, peer: PeerId, other: &Side, suites: Option<Suite>) {
+        let key = TransportSecret::from_bytes([other.secret; 32]).public();
+        let mut config = PeerConfig::new(key).with_policy(if suites.is_some() {
+            Policy::Require
+        } else {
+            Policy::Plain
+        });
+        if let Some(suite) = suites {
+            config = config.with_suites(vec![suite]);
+        }
+        let (address, plain) = (other.dataplane.local_addr(), other.dataplane.local_plain_addr());
+        config = config.with_address(address.expect("a lane"));
+        config = config.with_plain_address(plain.expect("a lane"));
+        self.dataplane.sender().add_peer(peer, config).expect("it runs");
+    }
+
+    /// Waits until `sessions` have come about.
+    pub(crate) fn wait_for_sessions(&self, sessions: usize) {
+        let started = Instant::now();
+        while self.connected.load(Ordering::Relaxed) < sessions {
+            assert!(
+                started.elapsed() < Duration::from_secs(30),
+                "no session came about"
+            );
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+}
+
+/// Two nodes that know each other, connected if `suite` is given.
+pub(crate) fn connect(a: &Side, b: &Side, suite: Option<Suite>) {
+    a.add(PeerId(0), b, suite);
+    b.add(PeerId(0), a, suite);
+    if suite.is_some() {
+        a.dataplane.sender().connect(PeerId(0)).expect("it runs");
+        a.wait_for_sessions(1);
+    }
+}
+
+/// Counts what arrives.
+#[derive(Clone, Default)]
+pub(crate) struct Count {
+    pub(crate) datagrams: Arc<AtomicU64>,
+    pub(crate) bytes: Arc<AtomicU64>,
+}
+
+impl Consumer for Count {
+    fn deliver(&mut self, batch: Vec<Inbound>) -> Result<(), Full> {
+        let bytes: usize = batch.iter().map(|inbound| inbound.datagram.len()).sum();
+        self.datagrams.fetch_add(batch.len() as u64, Ordering::Relaxed);
+        self.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+        Ok(())
+    }
+}
+
+/// Counts what has left.
+#[derive(Default)]
+pub(crate) struct Left(pub(crate) AtomicUsize);
+
+impl Completion for Left {
+    fn finished(&self, sent: usize, dropped: usize, _sent_bytes: usize, _at: Instant) {
+        self.0.fetch_add(sent + dropped, Ordering::Relaxed);
+    }
+}
+
+/// Submits `outgoing`, trying again while the queue is full.
+pub(crate) fn submit(side: &Side, mut outgoing: Outgoing) {
+    loop {
+        match side.dataplane.sender().try_send(outgoing) {
+            Ok(()) => return,
+            Err(TrySendError::Full(back)) => outgoing = back,
+            Err(error) => panic!("{error}"),
+        }
+        std::thread::sleep(Duration::from_micros(100));
+    }
+}
+
+/// `count` chunks of `length` bytes.
+pub(crate) fn chunks(count: usize, length: usize) -> Vec<Bytes> {
+    let mut chunk = vec![0x5a; length];
+    chunk[0] = 0x11;
+    vec![Bytes::from(chunk); count]
+}
+
+pub(crate) fn to(recipients: Recipients, datagrams: Vec<Bytes>) -> Outgoing {
+    Outgoing {
+        to: recipients,
+        class: Class::Relay,
+        datagrams,
+        completion: None,
+    }
+}
+
+/// Time that the thread of this name has had a processor.
+pub(crate) fn processor_time(thread: &str) -> Duration {
+    let tasks = std::fs::read_dir("/proc/self/task").expect("Linux");
+    let of_task = |task: std::path::PathBuf| {
+        let name = std::fs::read_to_string(task.join("comm")).ok()?;
+        let times = std::fs::read_to_string(task.join("schedstat")).ok()?;
+        let nanoseconds = times.split_whitespace().next()?.parse().ok()?;
+        (name.trim() == thread).then_some(Duration::from_nanos(nanoseconds))
+    };
+    tasks.flatten().filter_map(|task| of_task(task.path())).sum()
+}
+
+/// The value below which `share` of the sorted `values` lie.
+pub(crate) fn quantile(values: &mut [f64], share: f64) -> f64 {
+    values.sort_by(f64::total_cmp);
+    let last = values.len().saturating_sub(1);
+    values
+        .get((last as f64 * share) as usize)
+        .copied()
+        .unwrap_or(f64::NAN)
+}
