@@ -7,7 +7,7 @@ use boringtun::noise::rate_limiter::RateLimiter;
 use boringtun::noise::{Tunn, TunnResult};
 use boringtun::x25519;
 use bytes::Bytes;
-use falconet_crypto::{Now, TransportPublicKey, TransportSecret};
+use falconet_crypto::{Now, SecretBytes, TransportPublicKey, TransportSecret};
 use falconet_transport::{
     Content, Discard, Endpoint, Event, Lane, PeerConfig, PeerId, Policy, TransportConfig, kind,
 };
@@ -43,16 +43,21 @@ fn now() -> Now {
 /// `limit`: handshake messages a second from which boringtun asks for cookies. The seeds decide which
 /// key is the smaller one.
 fn pair(ours: u8, theirs: u8, limit: u64, wireguard: bool) -> Pair {
+    pair_with_psk(ours, theirs, limit, wireguard, None)
+}
+
+fn pair_with_psk(ours: u8, theirs: u8, limit: u64, wireguard: bool, psk: Option<[u8; 32]>) -> Pair {
     let secret = TransportSecret::from_bytes([ours; 32]);
     let their_secret = x25519::StaticSecret::from([theirs; 32]);
     let their_public = x25519::PublicKey::from(&their_secret);
     let our_public = x25519::PublicKey::from(*secret.public().as_bytes());
     let limiter = Arc::new(RateLimiter::new(&their_public, limit));
-    let tunn = Tunn::new(their_secret, our_public, None, None, 7, Some(limiter));
-    let peer = PeerConfig::new(TransportPublicKey::from_bytes(their_public.to_bytes()))
+    let tunn = Tunn::new(their_secret, our_public, psk, None, 7, Some(limiter));
+    let mut peer = PeerConfig::new(TransportPublicKey::from_bytes(their_public.to_bytes()))
         .with_address(tunn_address())
         .with_policy(Policy::Require)
         .with_wireguard(wireguard);
+    peer.psk = psk.map(|psk| Arc::new(SecretBytes::new(psk)));
     let mut endpoint = Endpoint::new(TransportConfig::default(), secret, now(), [ours; 32]);
     endpoint.add_peer(now(), PEER, &peer).unwrap();
     Pair {
@@ -242,4 +247,80 @@ fn boringtun_plaintexts_are_a_named_discard_unless_the_peer_is_wireguard() {
     assert_eq!(pair.heard, []);
     assert_eq!(pair.discards, [Discard::UnknownKind]);
     assert_ne!(kind::MESSAGE, 0x45);
+}
+
+#[test]
+fn boringtun_with_a_preshared_key_in_both_roles() {
+    for we_dial in [true, false] {
+        let mut pair = pair_with_psk(1, 2, 1_000, true, Some([9; 32]));
+        if we_dial {
+            pair.endpoint_sends(&ip_packet(40, 1));
+            pair.tunn_sends(&ip_packet(40, 2));
+        } else {
+            pair.tunn_sends(&ip_packet(40, 2));
+            pair.endpoint_sends(&ip_packet(40, 1));
+        }
+        assert_eq!((pair.tunnelled.len(), pair.heard.len()), (1, 1), "{we_dial}");
+        assert_eq!(pair.endpoint.stats().0.dialled, u64::from(we_dial));
+    }
+}
+
+#[test]
+fn boringtun_takes_part_in_ten_rekeys_of_ours_without_a_lost_packet() {
+    let mut pair = pair(1, 2, 1_000, true);
+    pair.endpoint_sends(&ip_packet(40, 0));
+    let mut indices = Vec::new();
+    for n in 1..=10 {
+        // boringtun tells initiations apart by whole milliseconds, we send one in 20 ms.
+        std::thread::sleep(Duration::from_millis(25));
+        let later = now().after(Duration::from_secs(6) * n);
+        pair.endpoint.rekey(later, PEER);
+        pair.settle();
+        let current = pair.endpoint.sessions().current(PEER).unwrap();
+        assert!(!indices.contains(&current.local_index));
+        indices.push(current.local_index);
+        let sent = pair.endpoint.send(later, PEER, &ip_packet(40, n as u8));
+        sent.unwrap();
+        pair.settle();
+        pair.tunn_sends(&ip_packet(40, n as u8));
+    }
+    assert_eq!((pair.tunnelled.len(), pair.heard.len()), (11, 10));
+    assert_eq!(pair.discards, []);
+    assert_eq!(pair.events.len(), 1, "connected once and for all");
+}
+
+#[test]
+fn boringtun_satisfies_us_under_load_with_our_cookie() {
+    let mut pair = pair(1, 2, 1_000, true);
+    pair.endpoint.set_under_load(true);
+    pair.tunn_sends(&ip_packet(40, 1));
+    assert!(!pair.is_connected());
+    assert_eq!(pair.discards, [Discard::CookieDemanded]);
+    // Its own timer would do this after 5 s.
+    std::thread::sleep(Duration::from_millis(25));
+    let mut buffer = vec![0; 4096];
+    let TunnResult::WriteToNetwork(again) = pair.tunn.format_handshake_initiation(&mut buffer, true) else {
+        panic!("boringtun dials again");
+    };
+    let mut again = again.to_vec();
+    pair.to_endpoint(&mut again);
+    pair.settle();
+    assert!(pair.is_connected());
+    assert_eq!(pair.heard.len(), 1);
+}
+
+#[test]
+fn boringtun_is_followed_to_another_address() {
+    let mut pair = pair(1, 2, 1_000, true);
+    pair.endpoint_sends(&ip_packet(40, 1));
+    let moved: SocketAddr = "198.51.100.4:1234".parse().unwrap();
+    let mut buffer = vec![0; 4096];
+    let TunnResult::WriteToNetwork(datagram) = pair.tunn.encapsulate(&ip_packet(40, 2), &mut buffer) else {
+        panic!("boringtun seals");
+    };
+    let lane = Lane::Authenticated;
+    let result = pair.endpoint.handle_datagram(now(), moved, lane, datagram);
+    assert_eq!(result.unwrap().content, Content::Other);
+    pair.endpoint.send(now(), PEER, &ip_packet(40, 3)).unwrap();
+    assert_eq!(pair.endpoint.poll_transmit().unwrap().to, moved);
 }
