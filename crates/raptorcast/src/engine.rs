@@ -16,6 +16,7 @@ use crate::events::{Event, Expiry, Taint, Transmit};
 use crate::geometry::Geometry;
 use crate::ids::{Epoch, MessageId, NodeIndex, Round};
 use crate::outgoing::Outgoing;
+use crate::participation::Participation;
 use crate::publish::RoundLog;
 use crate::relay::RelayQueue;
 use crate::set::ValidatorSet;
@@ -177,6 +178,12 @@ impl Engine {
         &self.stats
     }
 
+    /// What every member of an epoch's set has done as a first hop, in the order of their numbers; `None` if the epoch
+    /// is not known, or not any more: read it before the next but one epoch is set.
+    pub fn participation(&self, epoch: Epoch) -> Option<&[Participation]> {
+        self.epochs.get(epoch).map(|epoch| epoch.roll.members())
+    }
+
     /// Incomplete messages, the bytes counted for them, and all messages that are remembered.
     pub fn occupancy(&self) -> Occupancy {
         let (incomplete, bytes) = self.cache.receiving();
@@ -193,13 +200,15 @@ impl Engine {
             return;
         };
         // docs/spec/broadcast.md#decode-budget
-        let epoch = self.epochs.get_mut(id.epoch);
-        if !epoch.is_some_and(|epoch| epoch.spend_attempt(id.author, now)) {
+        let Some(epoch) = self.epochs.get_mut(id.epoch) else {
+            return;
+        };
+        if !epoch.spend_attempt(id.author, now) {
             self.stats.decodes_postponed += 1;
             return self.postponed.push_back(id);
         }
         self.stats.decode_attempts += 1;
-        let Some(outcome) = message.decode(&mut self.workshop, now) else {
+        let Some(outcome) = message.decode(&mut self.workshop, &mut epoch.roll, now) else {
             return;
         };
         let event = match outcome {

@@ -11,6 +11,7 @@ use crate::config::EngineConfig;
 use crate::geometry::Geometry;
 use crate::ids::{Epoch, NodeIndex};
 use crate::limits::{MAX_PAYLOAD_LEN, MAX_SYMBOLS};
+use crate::participation::Roll;
 use crate::set::ValidatorSet;
 
 /// Epochs known at a time: the current one and its neighbour at the boundary.
@@ -28,6 +29,7 @@ pub(crate) struct EpochState {
     relays: Vec<Budget>,
     /// Attempts to decode, by author.
     attempts: Vec<Budget>,
+    pub(crate) roll: Roll,
 }
 
 impl EpochState {
@@ -40,6 +42,7 @@ impl EpochState {
             verifications: vec![Budget::new(config.verifications_per_validator); set.len()],
             relays: vec![Budget::new(relays); set.len()],
             attempts: vec![Budget::new(config.decode_attempts_per_second); set.len()],
+            roll: Roll::new(set.len()),
             set,
         }
     }

@@ -101,6 +101,7 @@ mod limits;
 mod merkle;
 mod message;
 mod outgoing;
+mod participation;
 mod publish;
 mod relay;
 mod set;
@@ -128,6 +129,7 @@ pub use limits::{
     SYMBOL_UNIT, merkle_depth,
 };
 pub use merkle::{BadProof, Hash, Tree, VerifiedTree, leaf_hash, root_of};
+pub use participation::Participation;
 pub use publish::BroadcastError;
 pub use set::{SetError, Stake, Validator, ValidatorSet};
 pub use stats::Stats;

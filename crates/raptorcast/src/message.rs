@@ -15,6 +15,7 @@ use crate::header::{ChunkView, CommitmentBytes};
 use crate::ids::{MessageId, NodeIndex, SymbolIndex};
 use crate::limits::SIGNATURE_LEN;
 use crate::merkle::{Climb, Hash, VerifiedTree, leaf_hash, leaf_hashes};
+use crate::participation::Roll;
 use crate::workshop::Workshop;
 
 /// Different valid signatures kept for one commitment. Honest leaders make one.
@@ -152,6 +153,12 @@ impl Receiving {
         self.tree.leaf(index).filter(|_| self.decoder.has(index))
     }
 
+    /// Counts for every other first hop which of its symbols are here.
+    fn call(&self, roll: &mut Roll) {
+        let others = self.assignment.iter().filter(|(_, hop)| self.own != Some(*hop));
+        others.for_each(|(symbol, hop)| roll.count(hop, self.decoder.has(symbol)));
+    }
+
     /// Our symbols that have not come yet.
     fn still_ours(&self) -> Vec<SymbolIndex> {
         let ours =
@@ -227,6 +234,7 @@ impl Message {
     pub(crate) fn decode(
         &mut self,
         workshop: &mut Workshop,
+        roll: &mut Roll,
         now: Instant,
     ) -> Option<Result<Delivery, Tainted>> {
         let State::Receiving(receiving) = &mut self.state else {
@@ -238,6 +246,7 @@ impl Message {
             self.state = State::Abandoned;
             return Some(Err(Tainted));
         }
+        receiving.call(roll);
         self.state = State::Delivered {
             still_ours: receiving.still_ours(),
         };

@@ -13,6 +13,7 @@ use thiserror::Error;
 use crate::engine::Engine;
 use crate::events::{BroadcastReport, Event, Sender, Transmit};
 use crate::ids::{Epoch, Round};
+use crate::participation::Participation;
 use crate::publish::BroadcastError;
 use crate::set::ValidatorSet;
 use crate::stats::Stats;
@@ -98,6 +99,9 @@ impl ThreadConfig {
 /// What is called with the outcome of a broadcast, on the raptorcast thread: it must not block.
 type Reply = Box<dyn FnOnce(Result<BroadcastReport, BroadcastError>) + Send>;
 
+/// What is called with a copy of an epoch's participation; as for [`Reply`].
+type Roster = Box<dyn FnOnce(Option<Vec<Participation>>) + Send>;
+
 enum Command {
     Broadcast {
         epoch: Epoch,
@@ -107,6 +111,7 @@ enum Command {
     },
     SetEpoch(Epoch, Arc<ValidatorSet>),
     SetRound(Round),
+    Participation(Epoch, Roster),
     Shutdown,
 }
 
@@ -262,6 +267,19 @@ impl RaptorcastHandle {
     /// [`CommandError`] if the thread cannot be told.
     pub fn set_round(&self, round: Round) -> Result<(), CommandError> {
         self.command(Command::SetRound(round))
+    }
+
+    /// See [`Engine::participation`]; `reply` is called on the raptorcast thread and must not block.
+    ///
+    /// # Errors
+    ///
+    /// [`CommandError`] if the thread cannot be asked; `reply` is dropped then.
+    pub fn participation(
+        &self,
+        epoch: Epoch,
+        reply: impl FnOnce(Option<Vec<Participation>>) + Send + 'static,
+    ) -> Result<(), CommandError> {
+        self.command(Command::Participation(epoch, Box::new(reply)))
     }
 
     /// The engine's counters as of its last turn.

@@ -402,3 +402,33 @@ fn an_author_who_makes_us_decode_too_often_waits() {
     cluster.poll_events(node);
     assert_eq!(authors(&cluster), [LEADER, LEADER, NodeIndex::new(2)]);
 }
+
+#[test]
+fn a_first_hop_that_relays_nothing_shows() {
+    let mut cluster = Cluster::new(&[1; 6]);
+    let (node, silent) = (NodeIndex::new(1), NodeIndex::new(4));
+    broadcast(&mut cluster, LEADER, 1, &payload(60_000, 1));
+    cluster.collect(LEADER);
+    cluster.in_flight.retain(|sent| sent.to != silent);
+    cluster.run(&CALM);
+    assert_eq!(cluster.deliveries(node).len(), 1);
+    let members = cluster.engines[node.as_usize()].participation(EPOCH).unwrap();
+    for (place, member) in members.iter().enumerate() {
+        let (was_assigned, relayed) = match NodeIndex::new(place as u16) {
+            LEADER => (false, false),
+            // What the leader owes to us is no first hop's doing.
+            other if other == node => (false, false),
+            other => (true, other != silent),
+        };
+        assert_eq!(
+            (member.assigned > 0, member.in_time > 0),
+            (was_assigned, relayed),
+            "{place}: {member:?}"
+        );
+        assert!(member.in_time <= member.assigned);
+    }
+    assert_eq!(
+        cluster.engines[node.as_usize()].participation(Epoch::new(99)),
+        None
+    );
+}

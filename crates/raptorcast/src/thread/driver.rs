@@ -130,6 +130,9 @@ impl<C: ChunkSink, E: EventSink> Driver<C, E> {
                 self.engine.set_epoch(epoch, set);
                 self.get_ready();
             }
+            Command::Participation(epoch, reply) => {
+                reply(self.engine.participation(epoch).map(<[_]>::to_vec));
+            }
             Command::SetRound(round) => self.engine.set_round(round),
             Command::Shutdown => return Flow::End,
         }
