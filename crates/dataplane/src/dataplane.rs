@@ -133,7 +133,7 @@ impl Dataplane {
             handshake_transmits: parts.handshake_transmits,
             egress: parts.sockets.egress(&config).map_err(StartError::Thread)?,
             emission: Emission::new(scheduler, Pacer::new(config.rate), config.mtu),
-            receiver: Receiver::new(),
+            receiver: Receiver::new(config.aggregation),
             timer: Timer::new().map_err(StartError::Thread)?,
             wake: parts.wake,
             stop: Arc::clone(&self.stop),

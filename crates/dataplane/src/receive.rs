@@ -17,8 +17,10 @@ use crate::stats::Counters;
 const BUFFER: usize = 64 * 1024;
 /// Most datagrams one buffer can hold: the kernel aggregates up to 64.
 const MAX_AGGREGATE: usize = 64;
-/// Buffers of one receive call.
-const BUFFERS: usize = 4;
+/// Buffers of one receive call, if each may hold an aggregate.
+const AGGREGATES: usize = 4;
+/// Buffers of one receive call without receive offload: as many as `quinn-udp` takes.
+const SINGLES: usize = 32;
 /// Received bytes from which on a buffer is given away instead of copied out of: a consumer that holds
 /// one datagram then pins at most twice what it was sent along with (docs/spec/threads.md#receive-buffers).
 const GIVE_AWAY: usize = BUFFER / 2;
@@ -27,8 +29,10 @@ const LENT: usize = 32;
 
 /// Receives aggregates and turns them into batches.
 pub(crate) struct Receiver {
-    buffers: [BytesMut; BUFFERS],
-    metas: [RecvMeta; BUFFERS],
+    buffers: Vec<BytesMut>,
+    metas: [RecvMeta; SINGLES],
+    /// Most datagrams that one buffer may turn out to hold.
+    aggregate: usize,
     accepted: Vec<Accepted>,
     lent: VecDeque<Bytes>,
 }
@@ -59,10 +63,17 @@ struct Accepted {
 }
 
 impl Receiver {
-    pub(crate) fn new() -> Receiver {
+    /// `aggregation` says whether the sockets hand over aggregates.
+    pub(crate) fn new(aggregation: bool) -> Receiver {
+        let (buffers, aggregate) = if aggregation {
+            (AGGREGATES, MAX_AGGREGATE)
+        } else {
+            (SINGLES, 1)
+        };
         Receiver {
-            buffers: std::array::from_fn(|_| BytesMut::zeroed(BUFFER)),
-            metas: [RecvMeta::default(); BUFFERS],
+            buffers: (0..buffers).map(|_| BytesMut::zeroed(BUFFER)).collect(),
+            metas: [RecvMeta::default(); SINGLES],
+            aggregate,
             accepted: Vec::new(),
             lent: VecDeque::new(),
         }
@@ -72,11 +83,15 @@ impl Receiver {
     /// there were. docs/spec/threads.md#receive-budget
     pub(crate) fn fill(&mut self, port: &Port, budget: usize, counters: &mut Counters) -> usize {
         // Each buffer may turn out to hold an aggregate of the longest kind.
-        let count = (budget / MAX_AGGREGATE).min(BUFFERS);
+        let count = (budget / self.aggregate).min(self.buffers.len());
         if count == 0 {
             return 0;
         }
-        let mut slices = self.buffers.each_mut().map(|buffer| IoSliceMut::new(buffer));
+        let mut buffers = self.buffers.iter_mut();
+        let mut slices: [IoSliceMut<'_>; SINGLES] = std::array::from_fn(|_| {
+            let buffer = buffers.next().map(|buffer| &mut buffer[..]);
+            IoSliceMut::new(buffer.unwrap_or_default())
+        });
         port.receive(&mut slices[..count], &mut self.metas[..count], counters)
     }
 
@@ -90,7 +105,7 @@ impl Receiver {
         batches: &mut Batches,
         mut judge: impl FnMut(SocketAddr, &mut [u8]) -> Judged,
     ) -> usize {
-        (0..filled.min(BUFFERS))
+        (0..filled.min(self.buffers.len()))
             .map(|index| self.take_aggregate(index, lane, counters, batches, &mut judge))
             .sum()
     }
@@ -196,7 +211,7 @@ mod tests {
 
     #[test]
     fn small_aggregates_pin_no_receive_buffer_and_large_ones_come_back() {
-        let mut receiver = Receiver::new();
+        let mut receiver = Receiver::new(true);
         assert_eq!(receiver.hand_out(0, 1_500).len(), 1_500);
         assert!(receiver.lent.is_empty());
         let address = receiver.buffers[0].as_ptr();
@@ -214,7 +229,7 @@ mod tests {
 
     #[test]
     fn held_buffers_are_watched_only_up_to_the_cap() {
-        let mut receiver = Receiver::new();
+        let mut receiver = Receiver::new(true);
         let held: Vec<_> = (0..100).map(|_| receiver.hand_out(0, 60_000)).collect();
         assert_eq!(receiver.lent.len(), LENT);
         assert_eq!(held.len(), 100);
