@@ -1,5 +1,6 @@
 //! Limits and choices of one node's transport.
 
+use crate::PeerId;
 use falconet_crypto::{NetworkId, Suite};
 use falconet_handshake::{AdmissionOptions, CheckedOptions, OptionsError};
 
@@ -16,6 +17,7 @@ pub struct TransportConfig {
     pub(crate) buffered: BufferLimits,
     pub(crate) admission: CheckedOptions,
     pub(crate) network: Option<NetworkId>,
+    pub(crate) strangers: usize,
 }
 
 /// Caps on sends that wait for a session; `docs/spec/session.md#buffered`.
@@ -42,6 +44,7 @@ impl Default for TransportConfig {
             },
             admission: CheckedOptions::default(),
             network: None,
+            strangers: 0,
         }
     }
 }
@@ -106,6 +109,20 @@ impl TransportConfig {
     pub fn with_network(mut self, network: NetworkId) -> Self {
         self.network = Some(network);
         self
+    }
+
+    /// Peers that are accepted although nobody has configured them, by any transport key; default 0: none,
+    /// and 1,024 is plenty for a node that takes them. Their handles follow those of `max_peers`
+    /// (`docs/spec/session.md#strangers`).
+    #[must_use]
+    pub fn with_accept_unknown(mut self, strangers: usize) -> Self {
+        self.strangers = strangers;
+        self
+    }
+
+    /// Whether a handle is one that this node has given to a peer that nobody has configured.
+    pub(crate) fn is_stranger(&self, peer: PeerId) -> bool {
+        (self.max_peers..self.max_peers + self.strangers).contains(&peer.slot())
     }
 
     pub(crate) fn allows(&self, suite: Suite) -> bool {

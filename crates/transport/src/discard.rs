@@ -28,6 +28,9 @@ pub enum Discard {
     /// An initiation by a transport key that is not configured.
     #[error("unknown transport key")]
     UnknownPeer,
+    /// An initiation by an unknown transport key, while all places for such are taken.
+    #[error("no place for another unknown peer")]
+    StrangersFull,
     /// An initiation with a timestamp that is not greater than the last one's.
     #[error("initiation replayed")]
     ReplayedInitiation,
@@ -69,13 +72,14 @@ pub enum Discard {
 impl Discard {
     /// Every reason of this crate itself; those of the handshake, of its admission and of the frame are
     /// their own.
-    pub const OWN: [Self; 17] = [
+    pub const OWN: [Self; 18] = [
         Self::Empty,
         Self::UnknownType,
         Self::UnknownIndex,
         Self::Expired,
         Self::UnknownKind,
         Self::UnknownPeer,
+        Self::StrangersFull,
         Self::ReplayedInitiation,
         Self::InitiationTooSoon,
         Self::SuiteRefused,
@@ -101,6 +105,7 @@ impl Discard {
             Self::Expired => "expired",
             Self::UnknownKind => "unknown_kind",
             Self::UnknownPeer => "unknown_peer",
+            Self::StrangersFull => "strangers_full",
             Self::ReplayedInitiation => "replayed_initiation",
             Self::InitiationTooSoon => "initiation_too_soon",
             Self::SuiteRefused => "suite_refused",
@@ -174,6 +179,6 @@ mod tests {
         for (n, reason) in Discard::OWN.into_iter().enumerate() {
             assert_eq!(counts.of(reason), n as u64 + 1);
         }
-        assert_eq!(counts.total(), 17 * 18 / 2);
+        assert_eq!(counts.total(), 18 * 19 / 2);
     }
 }

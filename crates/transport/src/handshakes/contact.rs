@@ -22,6 +22,8 @@ pub(crate) struct Contact {
     /// Timestamp of the last initiation that was accepted; outlives every session.
     pub(crate) greatest: Option<Tai64N>,
     pub(crate) last_accepted: Option<Instant>,
+    /// When the last handshake was finished, whoever dialled.
+    pub(crate) last_session: Option<Instant>,
     pub(crate) last_sent: Option<Instant>,
     pub(crate) round_trip: Option<Duration>,
     pub(crate) dial: Option<Dial>,
@@ -75,6 +77,7 @@ impl Contact {
             aes,
             greatest: None,
             last_accepted: None,
+            last_session: None,
             last_sent: None,
             round_trip: None,
             dial: None,

@@ -4,10 +4,10 @@ use super::contact::Answered;
 use super::{Handshakes, MAX_TRANSMITS};
 use crate::message::{NewSession, Origin};
 use crate::timing::INITIATION_INTERVAL;
-use crate::{Discard, Lane, ToSessions, Transmit};
+use crate::{Discard, Lane, PeerId, ToSessions, Transmit};
 use bytes::Bytes;
 use falconet_crypto::{Now, Suite};
-use falconet_handshake::{CookieReply, Decision, Initiation, Mac1, Mac1Checked, Message, Response};
+use falconet_handshake::{CookieReply, Decision, Initiation, Mac1, Mac1Checked, Message, Response, Verified};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -77,8 +77,10 @@ impl Handshakes {
     ) -> Result<(), Discard> {
         let suite = initiation.suite();
         let identified = initiation.identify(&self.local)?;
-        let key = *identified.peer_key();
-        let peer = *self.by_key.get(&key).ok_or(Discard::UnknownPeer)?;
+        let Some(&peer) = self.by_key.get(identified.peer_key()) else {
+            let (peer, verified) = self.admit_stranger(now, suite, identified)?;
+            return self.respond(now, from, peer, verified);
+        };
         let contact = self.contacts.get_mut(peer.slot()).and_then(Option::as_deref_mut);
         let contact = contact.ok_or(Discard::UnknownPeer)?;
         if suite == Suite::Aes256Gcm && !contact.aes {
@@ -89,6 +91,20 @@ impl Handshakes {
             return Err(Discard::InitiationTooSoon);
         }
         let verified = identified.verify(&contact.statics)?;
+        self.respond(now, from, peer, verified)
+    }
+
+    /// The last check, then the response and the session keys.
+    fn respond(
+        &mut self,
+        now: Now,
+        from: SocketAddr,
+        peer: PeerId,
+        verified: Verified,
+    ) -> Result<(), Discard> {
+        let contact = self.contacts.get_mut(peer.slot()).and_then(Option::as_deref_mut);
+        let contact = contact.ok_or(Discard::UnknownPeer)?;
+        let key = *contact.statics.key();
         let timestamp = verified.timestamp();
         if contact.greatest >= Some(timestamp) {
             return Err(Discard::ReplayedInitiation);
@@ -107,6 +123,7 @@ impl Handshakes {
         });
         contact.greatest = Some(timestamp);
         contact.last_accepted = Some(now.instant);
+        contact.last_session = Some(now.instant);
         self.by_index.insert(index, peer);
         self.forget_indices([forgotten.map(|answered| answered.index)]);
         self.stats.accepted += 1;
@@ -138,6 +155,7 @@ impl Handshakes {
         let (initiated, at) = (pending.sent, pending.to);
         contact.round_trip = Some(now.instant.saturating_duration_since(initiated));
         contact.dial = None;
+        contact.last_session = Some(now.instant);
         let finished = contact.finish_pending(index);
         self.forget_indices(finished);
         self.stats.dialled += 1;

@@ -4,6 +4,7 @@ mod contact;
 mod dial;
 mod gate;
 mod inbound;
+mod strangers;
 mod timestamps;
 
 use crate::deadlines::Deadlines;
@@ -114,6 +115,11 @@ impl Handshakes {
         let Some(key) = config.transport_key else {
             return Ok(());
         };
+        // Whoever was taken in without being known is known now.
+        let stranger = self.by_key.get(&key).copied();
+        if let Some(stranger) = stranger.filter(|stranger| self.config.is_stranger(*stranger)) {
+            self.remove_peer(stranger);
+        }
         if self.contact(peer).is_some() || self.by_key.contains_key(&key) {
             return Err(AddPeerError::Duplicate);
         }

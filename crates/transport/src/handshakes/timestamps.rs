@@ -61,6 +61,13 @@ impl Remembered {
         self.0.push_back((key, timestamp));
     }
 
+    pub(super) fn get(&self, key: &TransportPublicKey) -> Option<Tai64N> {
+        let mut entries = self.0.iter();
+        entries
+            .find(|(known, _)| known == key)
+            .map(|(_, timestamp)| *timestamp)
+    }
+
     pub(super) fn take(&mut self, key: &TransportPublicKey) -> Option<Tai64N> {
         let at = self.0.iter().position(|(known, _)| known == key)?;
         self.0.remove(at).map(|(_, timestamp)| timestamp)

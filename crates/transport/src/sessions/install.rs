@@ -1,10 +1,11 @@
 //! New sessions: how they take their place beside those that a peer has.
 
 use super::Sessions;
+use super::peer::Peer;
 use super::table::{Session, Slot};
 use crate::message::{NewSession, Origin};
-use crate::{PeerId, ToSessions};
-use falconet_crypto::Now;
+use crate::{PeerConfig, PeerId, ToSessions};
+use falconet_crypto::{Now, TransportPublicKey};
 use std::time::Instant;
 
 impl Sessions {
@@ -16,6 +17,9 @@ impl Sessions {
             keys,
             from,
         } = message.0;
+        if self.config.is_stranger(peer) {
+            self.take_in(peer, key);
+        }
         if self.peer(peer).and_then(|state| state.key) != Some(key) {
             // The peer was removed while its handshake was under way.
             return;
@@ -39,6 +43,19 @@ impl Sessions {
             }
         }
         self.rearm(now.instant, peer);
+    }
+
+    /// The handshake thread has given `peer`'s place to the holder of `key`;
+    /// `docs/spec/session.md#strangers`.
+    fn take_in(&mut self, peer: PeerId, key: TransportPublicKey) {
+        if self.peer(peer).is_some_and(|state| state.key == Some(key)) {
+            return;
+        }
+        self.remove_peer(peer);
+        if self.peers.len() <= peer.slot() {
+            self.peers.resize_with(peer.slot() + 1, || None);
+        }
+        self.peers[peer.slot()] = Some(Box::new(Peer::new(&PeerConfig::new(key))));
     }
 
     /// We are the initiator: the keys serve at once, and the peer waits to see them used.

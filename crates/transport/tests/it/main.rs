@@ -11,3 +11,4 @@ mod network;
 mod records;
 mod rollout;
 mod session;
+mod strangers;

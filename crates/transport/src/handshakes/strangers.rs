@@ -1,0 +1,59 @@
+//! Peers that nobody has configured; `docs/spec/session.md#strangers`.
+
+use super::Handshakes;
+use super::contact::Contact;
+use crate::timing::{PENDING_LIFETIME, REJECT_AFTER};
+use crate::{Discard, PeerId};
+use falconet_crypto::{Now, Suite};
+use falconet_handshake::{Identified, PeerStatic, Verified};
+use std::time::Instant;
+
+impl Handshakes {
+    /// Gives a place to the holder of an unknown key, once it has proved that it holds it: that costs one
+    /// Diffie-Hellman more than a known key does.
+    pub(super) fn admit_stranger(
+        &mut self,
+        now: Now,
+        suite: Suite,
+        identified: Identified,
+    ) -> Result<(PeerId, Verified), Discard> {
+        if self.config.strangers == 0 {
+            return Err(Discard::UnknownPeer);
+        }
+        // No record lists it.
+        if suite == Suite::Aes256Gcm {
+            return Err(Discard::SuiteRefused);
+        }
+        let peer = self.free_place(now.instant).ok_or(Discard::StrangersFull)?;
+        let key = *identified.peer_key();
+        let statics = PeerStatic::new(&self.local, key, None);
+        let statics = statics.map_err(|_| falconet_handshake::Discard::LowOrderPoint)?;
+        let verified = identified.verify(&statics)?;
+        if self.remembered.get(&key) >= Some(verified.timestamp()) {
+            return Err(Discard::ReplayedInitiation);
+        }
+        self.remove_peer(peer);
+        let mut contact = Contact::new(statics, false, false);
+        contact.greatest = self.remembered.take(&key);
+        if self.contacts.len() <= peer.slot() {
+            self.contacts.resize_with(peer.slot() + 1, || None);
+        }
+        self.contacts[peer.slot()] = Some(Box::new(contact));
+        self.by_key.insert(key, peer);
+        Ok((peer, verified))
+    }
+
+    /// A place that nobody has, or whose last session can no longer be alive on either side.
+    fn free_place(&self, now: Instant) -> Option<PeerId> {
+        let first = self.config.max_peers;
+        let mut places = first..first + self.config.strangers;
+        let is_free = |place: &usize| {
+            let contact = self.contacts.get(*place).and_then(Option::as_deref);
+            contact
+                .and_then(|contact| contact.last_session)
+                .is_none_or(|at| now.saturating_duration_since(at) >= REJECT_AFTER + PENDING_LIFETIME)
+        };
+        let place = places.find(is_free)?;
+        u32::try_from(place).ok().map(PeerId)
+    }
+}
