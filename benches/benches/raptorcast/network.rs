@@ -38,6 +38,7 @@ impl Network {
         // Nothing that bounds a hostile author is to be measured here.
         let config = EngineConfig::new(NetworkId::from_name("bench"))
             .with_verifications_per_validator(1_000_000)
+            .with_decode_attempts_per_second(1_000_000)
             .with_relay_messages_per_second(1_000_000);
         let mut engine =
             Engine::new(config, self.secrets[node].clone(), [node as u8; 32]).expect("an engine");

@@ -23,8 +23,13 @@ impl Budget {
 
     /// Takes one unit if there is one.
     pub(crate) fn spend(&mut self, now: Instant) -> bool {
+        self.spend_many(now, 1)
+    }
+
+    /// Takes so many units, or none if there are fewer.
+    pub(crate) fn spend_many(&mut self, now: Instant, units: u32) -> bool {
         let from = self.spent_until.map_or(now, |until| until.max(now));
-        let until = from + self.per_unit;
+        let until = from + self.per_unit * units;
         let is_allowed = until <= now + BURST;
         if is_allowed {
             self.spent_until = Some(until);
@@ -47,6 +52,10 @@ mod tests {
         let allowed = |budget: &mut Budget, now| (0..100).filter(|_| budget.spend(now)).count();
         assert_eq!(allowed(&mut budget, start), 10);
         assert_eq!(allowed(&mut budget, start + Duration::from_millis(300)), 3);
-        assert_eq!(allowed(&mut budget, start + Duration::from_secs(3600)), 10);
+        let later = start + Duration::from_secs(3600);
+        assert_eq!(allowed(&mut budget, later), 10);
+        let later = later + Duration::from_millis(500);
+        assert!(!budget.spend_many(later, 6), "half a second refills five");
+        assert!(budget.spend_many(later, 5));
     }
 }

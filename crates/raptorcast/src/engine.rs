@@ -203,7 +203,7 @@ impl Engine {
         let Some(epoch) = self.epochs.get_mut(id.epoch) else {
             return;
         };
-        if !epoch.spend_attempt(id.author, now) {
+        if !epoch.spend_attempt(id.author, message.geometry.payload_len, now) {
             self.stats.decodes_postponed += 1;
             return self.postponed.push_back(id);
         }

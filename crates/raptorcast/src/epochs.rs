@@ -27,7 +27,7 @@ pub(crate) struct EpochState {
     verifications: Vec<Budget>,
     /// Relayed symbols by author.
     relays: Vec<Budget>,
-    /// Attempts to decode, by author.
+    /// Bytes of payload in attempts to decode, by author.
     attempts: Vec<Budget>,
     pub(crate) roll: Roll,
 }
@@ -37,11 +37,12 @@ impl EpochState {
         let own = set.index_of(identity);
         let symbols = own.map_or(1, |own| largest_share(&set, own, config));
         let relays = symbols.saturating_mul(config.relay_messages_per_second);
+        let attempts = (MAX_PAYLOAD_LEN as u32).saturating_mul(config.decode_attempts_per_second);
         Self {
             own,
             verifications: vec![Budget::new(config.verifications_per_validator); set.len()],
             relays: vec![Budget::new(relays); set.len()],
-            attempts: vec![Budget::new(config.decode_attempts_per_second); set.len()],
+            attempts: vec![Budget::new(attempts); set.len()],
             roll: Roll::new(set.len()),
             set,
         }
@@ -61,11 +62,11 @@ impl EpochState {
             .is_some_and(|budget| budget.spend(now))
     }
 
-    /// Whether this author may make us try to decode once more.
-    pub(crate) fn spend_attempt(&mut self, author: NodeIndex, now: Instant) -> bool {
+    /// Whether this author may make us try once more to decode a payload of so many bytes.
+    pub(crate) fn spend_attempt(&mut self, author: NodeIndex, payload_len: u32, now: Instant) -> bool {
         self.attempts
             .get_mut(author.as_usize())
-            .is_some_and(|budget| budget.spend(now))
+            .is_some_and(|budget| budget.spend_many(now, payload_len))
     }
 
     /// Whether there is anybody to relay to: a member that is neither the author nor ourselves.

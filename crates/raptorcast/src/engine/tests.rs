@@ -372,7 +372,12 @@ fn a_warm_engine_broadcasts_the_same() {
 fn an_author_who_makes_us_decode_too_often_waits() {
     let mut cluster = Cluster::with_config(&[1; 3], |config| config.with_decode_attempts_per_second(1));
     for round in 1..=2 {
-        broadcast(&mut cluster, LEADER, round, &payload(5_000, round as u8));
+        broadcast(
+            &mut cluster,
+            LEADER,
+            round,
+            &payload(MAX_PAYLOAD_LEN / 5 * 3, round as u8),
+        );
     }
     broadcast(&mut cluster, NodeIndex::new(2), 1, &payload(5_000, 3));
     cluster.run(&CALM);
