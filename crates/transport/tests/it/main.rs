@@ -10,5 +10,6 @@ mod model;
 mod network;
 mod records;
 mod rollout;
+mod secrets;
 mod session;
 mod strangers;
