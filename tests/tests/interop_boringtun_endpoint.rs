@@ -78,14 +78,14 @@ impl Pair {
                 (transmit.to, transmit.lane),
                 (tunn_address(), Lane::Authenticated)
             );
-            self.to_tunn(&transmit.datagram);
+            self.deliver_to_tunn(&transmit.datagram);
         }
         while let Some(event) = self.endpoint.poll_event() {
             self.events.push(event);
         }
     }
 
-    fn to_tunn(&mut self, datagram: &[u8]) {
+    fn deliver_to_tunn(&mut self, datagram: &[u8]) {
         let mut buffer = vec![0; 4096];
         let mut input = datagram;
         loop {
@@ -95,7 +95,7 @@ impl Pair {
             {
                 TunnResult::WriteToNetwork(answer) => {
                     let mut answer = answer.to_vec();
-                    self.to_endpoint(&mut answer);
+                    self.deliver_to_endpoint(&mut answer);
                     // boringtun's contract: call again with nothing until it is done.
                     input = &[];
                 }
@@ -108,7 +108,7 @@ impl Pair {
         }
     }
 
-    fn to_endpoint(&mut self, datagram: &mut [u8]) {
+    fn deliver_to_endpoint(&mut self, datagram: &mut [u8]) {
         let result = self
             .endpoint
             .handle_datagram(now(), tunn_address(), Lane::Authenticated, datagram);
@@ -127,7 +127,7 @@ impl Pair {
         let mut buffer = vec![0; 4096];
         if let TunnResult::WriteToNetwork(datagram) = self.tunn.encapsulate(packet, &mut buffer) {
             let mut datagram = datagram.to_vec();
-            self.to_endpoint(&mut datagram);
+            self.deliver_to_endpoint(&mut datagram);
         }
         self.settle();
     }
@@ -203,11 +203,11 @@ fn boringtun_and_we_dial_at_once_with_either_key_the_smaller() {
             panic!("boringtun dials");
         };
         let mut theirs = theirs.to_vec();
-        pair.to_endpoint(&mut theirs);
+        pair.deliver_to_endpoint(&mut theirs);
         // boringtun forgets its own initiation when it answers ours, and sends another: a responder
         // takes that only 20 ms after the first.
         std::thread::sleep(Duration::from_millis(25));
-        pair.to_tunn(&initiation.datagram);
+        pair.deliver_to_tunn(&initiation.datagram);
         pair.settle();
         for n in 0..20 {
             pair.endpoint_sends(&ip_packet(40, n));
@@ -303,7 +303,7 @@ fn boringtun_satisfies_us_under_load_with_our_cookie() {
         panic!("boringtun dials again");
     };
     let mut again = again.to_vec();
-    pair.to_endpoint(&mut again);
+    pair.deliver_to_endpoint(&mut again);
     pair.settle();
     assert!(pair.is_connected());
     assert_eq!(pair.heard.len(), 1);
