@@ -8,6 +8,8 @@ pub(super) const LANES: usize = 16;
 pub(super) const MAX_PREFIX: usize = 32;
 
 pub(super) const BLOCK_LEN: usize = 64;
+/// So many messages one by one, even with the SHA extensions, cost as much as sixteen side by side.
+const WORTH_LANES: usize = 6;
 /// Bytes of the length field that ends the padding.
 const LENGTH_LEN: usize = 8;
 
@@ -19,7 +21,7 @@ const INITIAL: [u32; 8] = [
     0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19,
 ];
 
-/// Runs of sixteen messages of one length go through the lanes, what is left over goes alone.
+/// Runs of sixteen messages of one length go through the lanes together.
 pub(super) fn hash_in_lanes<'a>(
     avx512: Avx512,
     prefix: &[u8],
@@ -30,7 +32,7 @@ pub(super) fn hash_in_lanes<'a>(
     let (mut filled, mut start) = (0, 0);
     for (place, message) in messages.enumerate() {
         if filled > 0 && run[0].len() != message.len() {
-            hash_one_by_one(prefix, &run[..filled], start, &mut each);
+            hash_rest(avx512, prefix, &run[..filled], start, &mut each);
             filled = 0;
         }
         if filled == 0 {
@@ -43,18 +45,30 @@ pub(super) fn hash_in_lanes<'a>(
             filled = 0;
         }
     }
-    hash_one_by_one(prefix, &run[..filled], start, &mut each);
+    hash_rest(avx512, prefix, &run[..filled], start, &mut each);
 }
 
-fn hash_one_by_one(
+/// Fewer than sixteen: a few go one by one, more go through the lanes beside copies of the first.
+fn hash_rest(
+    avx512: Avx512,
     prefix: &[u8],
-    run: &[&[u8]],
+    rest: &[&[u8]],
     start: usize,
     each: &mut impl FnMut(usize, &[u8; SHA256_LEN]),
 ) {
-    for (offset, message) in run.iter().enumerate() {
-        each(start + offset, &sha256_one(prefix, message));
+    if rest.len() < WORTH_LANES {
+        for (offset, message) in rest.iter().enumerate() {
+            each(start + offset, &sha256_one(prefix, message));
+        }
+        return;
     }
+    let mut run = [rest[0]; LANES];
+    run[..rest.len()].copy_from_slice(rest);
+    hash_sixteen(avx512, prefix, &run, start, &mut |place, hash| {
+        if place < start + rest.len() {
+            each(place, hash);
+        }
+    });
 }
 
 fn hash_sixteen(
