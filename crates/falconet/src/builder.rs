@@ -1,6 +1,7 @@
 //! Describing a node, and checking the description once.
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use falconet_crypto::{NetworkId, Suite};
 use falconet_dataplane::{DataplaneConfig, LinkEmulation, Rate};
@@ -32,6 +33,8 @@ pub struct NodeBuilder {
     pub(crate) path_mtu: usize,
     pub(crate) redundancy: f64,
     pub(crate) relay_messages: u32,
+    pub(crate) timestamp_window: Duration,
+    pub(crate) warm_up: Option<usize>,
     pub(crate) validators: Option<(u32, Vec<Validator>)>,
     pub(crate) peers: Vec<Peer>,
     pub(crate) thread_prefix: String,
@@ -53,6 +56,8 @@ impl NodeBuilder {
             path_mtu: 1_500,
             redundancy: 2.5,
             relay_messages: 2,
+            timestamp_window: Duration::from_secs(10),
+            warm_up: None,
             validators: None,
             peers: Vec::new(),
             thread_prefix: "fn".to_owned(),
@@ -126,6 +131,19 @@ impl NodeBuilder {
         self
     }
 
+    /// How far the clock in a chunk may be from ours, and so how late a chunk may come. Default: 10 s.
+    pub fn timestamp_window(mut self, window: Duration) -> Self {
+        self.timestamp_window = window;
+        self
+    }
+
+    /// Prepares memory and the encoding plan for payloads of this many bytes before the first one comes; for 2 MiB that
+    /// is about 18 MB. Default: nothing is prepared, and the first payload takes longer.
+    pub fn warm_up(mut self, payload_len: usize) -> Self {
+        self.warm_up = Some(payload_len);
+        self
+    }
+
     /// The first validator set and its epoch. Default: none; nothing is broadcast or accepted before
     /// [`Node::set_validators`] then.
     pub fn validators(mut self, epoch: u32, set: Vec<Validator>) -> Self {
@@ -170,12 +188,19 @@ impl NodeBuilder {
     /// (docs/spec/chunk.md#chunk-size).
     fn check_chunk_fits(&self) -> Result<(), StartError> {
         let lanes = [(self.listen, DATAGRAM_OVERHEAD), (self.listen_plain, 0)];
-        let mut listening = lanes.into_iter().filter_map(|(address, frame)| Some((address?, frame))).peekable();
+        let mut listening = lanes
+            .into_iter()
+            .filter_map(|(address, frame)| Some((address?, frame)))
+            .peekable();
         if listening.peek().is_none() {
             return Err(StartError::NoListenAddress);
         }
         for (address, frame) in listening {
-            let ip_header = if address.is_ipv4() { IPV4_HEADER } else { IPV6_HEADER };
+            let ip_header = if address.is_ipv4() {
+                IPV4_HEADER
+            } else {
+                IPV6_HEADER
+            };
             let packet = self.chunk_size + frame + UDP_HEADER + ip_header;
             if packet > self.path_mtu {
                 return Err(StartError::ChunkTooLarge {
@@ -205,7 +230,9 @@ impl NodeBuilder {
     }
 
     pub(crate) fn validator_set(&self) -> Result<Option<(Epoch, ValidatorSet)>, StartError> {
-        let Some((epoch, members)) = &self.validators else { return Ok(None) };
+        let Some((epoch, members)) = &self.validators else {
+            return Ok(None);
+        };
         Ok(Some((Epoch::new(*epoch), ValidatorSet::new(members.clone())?)))
     }
 }

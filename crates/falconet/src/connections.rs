@@ -44,12 +44,18 @@ impl Connections {
                 changed.await;
             }
         };
-        tokio::time::timeout(within, all_connected).await.map_err(|_| self.missing(expected))
+        tokio::time::timeout(within, all_connected)
+            .await
+            .map_err(|_| self.missing(expected))
     }
 
     fn missing(&self, expected: &[PeerId]) -> Vec<PeerId> {
         let connected = self.lock();
-        expected.iter().copied().filter(|peer| !connected.contains(peer)).collect()
+        expected
+            .iter()
+            .copied()
+            .filter(|peer| !connected.contains(peer))
+            .collect()
     }
 
     fn lock(&self) -> MutexGuard<'_, HashSet<PeerId>> {

@@ -59,7 +59,10 @@ impl Departure {
     fn departed(&self) -> Option<Departed> {
         let state = self.lock();
         let done = state.departed.sent + state.departed.dropped;
-        state.expected.filter(|expected| done >= *expected).map(|_| state.departed)
+        state
+            .expected
+            .filter(|expected| done >= *expected)
+            .map(|_| state.departed)
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -103,7 +106,10 @@ mod tests {
 
         let departed = departure.wait().await;
 
-        assert_eq!((departed.sent, departed.dropped, departed.sent_bytes), (3, 1, 3_000));
+        assert_eq!(
+            (departed.sent, departed.dropped, departed.sent_bytes),
+            (3, 1, 3_000)
+        );
         assert_eq!(departed.last_sent, Some(start + Duration::from_millis(5)));
     }
 }

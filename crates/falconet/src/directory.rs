@@ -38,9 +38,13 @@ impl Directory {
 
     /// Every member of the epoch's set that is a peer (this node itself is none), but `author`.
     pub(crate) fn validators_but(&self, epoch: Epoch, author: NodeIndex) -> Arc<[PeerId]> {
-        let Some(set) = self.sets.get(&epoch) else { return Arc::new([]) };
+        let Some(set) = self.sets.get(&epoch) else {
+            return Arc::new([]);
+        };
         let others = set.iter().filter(|(index, _)| *index != author);
-        others.filter_map(|(_, validator)| self.peer(&validator.identity)).collect()
+        others
+            .filter_map(|(_, validator)| self.peer(&validator.identity))
+            .collect()
     }
 
     fn insert_peer(&mut self, identity: IdentityKey) -> Option<PeerId> {

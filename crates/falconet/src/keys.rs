@@ -60,6 +60,8 @@ impl NodeKeys {
 
 impl std::fmt::Debug for NodeKeys {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("NodeKeys").field("identity", &self.identity()).finish_non_exhaustive()
+        f.debug_struct("NodeKeys")
+            .field("identity", &self.identity())
+            .finish_non_exhaustive()
     }
 }

@@ -9,8 +9,8 @@ use bytes::Bytes;
 use falconet_crypto::{IdentityKey, Suite, TransportPublicKey};
 use falconet_dataplane::{Class, Consumers, Dataplane, Outgoing, Recipients, TrySendError};
 use falconet_raptorcast::{
-    ChunkSize, CommandError, Engine, EngineConfig, Epoch, RaptorcastHandle, RaptorcastThread, Redundancy, Round,
-    ThreadConfig, Validator, ValidatorSet,
+    ChunkSize, CommandError, Engine, EngineConfig, Epoch, RaptorcastHandle, RaptorcastThread, Redundancy,
+    Round, ThreadConfig, Validator, ValidatorSet,
 };
 use falconet_transport::TransportConfig;
 use tokio::sync::oneshot;
@@ -26,7 +26,9 @@ use crate::peer::Peer;
 use crate::stats::Stats;
 use crate::streams::{Deliveries, Delivery, Events, Message, Messages, NodeEvent};
 use crate::subscription::Publisher;
-use crate::wiring::{BroadcastEvents, ChunkConsumer, ChunkOutput, Departures, MessageConsumer, SessionEvents};
+use crate::wiring::{
+    BroadcastEvents, ChunkConsumer, ChunkOutput, Departures, MessageConsumer, SessionEvents,
+};
 use crate::wiring::{message_datagram, now};
 
 /// Events kept for a slow reader.
@@ -125,11 +127,20 @@ impl Node {
         if identity == self.identity {
             return Err(PeerError::Ourselves(identity));
         }
-        let id = self.directory.insert_peer(identity).ok_or(PeerError::Duplicate(identity))?;
+        let id = self
+            .directory
+            .insert_peer(identity)
+            .ok_or(PeerError::Duplicate(identity))?;
         let config = peer.to_config(self.has_authenticated_lane);
-        self.dataplane.sender().add_peer(id, config).map_err(|_| PeerError::Stopped)?;
+        self.dataplane
+            .sender()
+            .add_peer(id, config)
+            .map_err(|_| PeerError::Stopped)?;
         if self.has_authenticated_lane && peer.speaks_authenticated() {
-            self.expected.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(id);
+            self.expected
+                .lock()
+                .unwrap_or_else(std::sync::PoisonError::into_inner)
+                .push(id);
         }
         Ok(())
     }
@@ -141,14 +152,18 @@ impl Node {
     /// If the list is no set, or the node has stopped.
     pub fn set_validators(&self, epoch: u32, members: Vec<Validator>) -> Result<(), StartError> {
         let set = ValidatorSet::new(members)?;
-        Ok(self.insert_set(Epoch::new(epoch), set).map_err(|_| PeerError::Stopped)?)
+        Ok(self
+            .insert_set(Epoch::new(epoch), set)
+            .map_err(|_| PeerError::Stopped)?)
     }
 
     fn insert_set(&self, epoch: Epoch, set: ValidatorSet) -> Result<(), CommandError> {
         let set = Arc::new(set);
         self.directory.insert_set(epoch, &set);
         self.raptorcast.handle().set_epoch(epoch, set)?;
-        let _ = self.epoch.compare_exchange(NO_EPOCH, epoch.number(), Ordering::AcqRel, Ordering::Acquire);
+        let _ = self
+            .epoch
+            .compare_exchange(NO_EPOCH, epoch.number(), Ordering::AcqRel, Ordering::Acquire);
         Ok(())
     }
 
@@ -163,7 +178,10 @@ impl Node {
     /// [`BroadcastError::RoundTooLarge`] above 2^48 - 1, [`BroadcastError::Stopped`] if the node is too busy or stopped.
     pub fn set_round(&self, round: u64) -> Result<(), BroadcastError> {
         let round = Round::new(round).ok_or(BroadcastError::RoundTooLarge(round))?;
-        self.raptorcast.handle().set_round(round).map_err(|_| BroadcastError::Stopped)
+        self.raptorcast
+            .handle()
+            .set_round(round)
+            .map_err(|_| BroadcastError::Stopped)
     }
 
     /// Waits until every peer that speaks the authenticated lane has a session.
@@ -171,16 +189,29 @@ impl Node {
     /// # Errors
     /// Those that have none when the time is over.
     pub async fn wait_connected(&self, within: Duration) -> Result<(), Vec<IdentityKey>> {
-        let expected = self.expected.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
-        self.connections.wait_for(&expected, within).await.map_err(|missing| {
-            let directory = self.directory.load();
-            missing.into_iter().filter_map(|peer| directory.identity(peer)).collect()
-        })
+        let expected = self
+            .expected
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+            .clone();
+        self.connections
+            .wait_for(&expected, within)
+            .await
+            .map_err(|missing| {
+                let directory = self.directory.load();
+                missing
+                    .into_iter()
+                    .filter_map(|peer| directory.identity(peer))
+                    .collect()
+            })
     }
 
     /// Whether this peer has a session now.
     pub fn is_connected(&self, peer: &IdentityKey) -> bool {
-        self.directory.load().peer(peer).is_some_and(|peer| self.connections.contains(peer))
+        self.directory
+            .load()
+            .peer(peer)
+            .is_some_and(|peer| self.connections.contains(peer))
     }
 
     /// Broadcasts a payload of 1 byte to 3 MiB to every other validator of the epoch, and waits until its last datagram
@@ -241,7 +272,11 @@ impl Node {
     /// [`SendError`], never `Full`.
     pub async fn send(&self, peer: &IdentityKey, payload: Bytes, class: Class) -> Result<(), SendError> {
         let outgoing = self.message_to(peer, &payload, class)?;
-        self.dataplane.sender().send(outgoing).await.map_err(|_| SendError::Stopped)
+        self.dataplane
+            .sender()
+            .send(outgoing)
+            .await
+            .map_err(|_| SendError::Stopped)
     }
 
     /// As [`Node::send`], without waiting.
@@ -250,10 +285,13 @@ impl Node {
     /// [`SendError`]; `Full` if the class's queue has no room.
     pub fn try_send(&self, peer: &IdentityKey, payload: Bytes, class: Class) -> Result<(), SendError> {
         let outgoing = self.message_to(peer, &payload, class)?;
-        self.dataplane.sender().try_send(outgoing).map_err(|error| match error {
-            TrySendError::Full(_) => SendError::Full,
-            _ => SendError::Stopped,
-        })
+        self.dataplane
+            .sender()
+            .try_send(outgoing)
+            .map_err(|error| match error {
+                TrySendError::Full(_) => SendError::Full,
+                _ => SendError::Stopped,
+            })
     }
 
     /// Sends a small message to every peer. Waits while the class's queue is full.
@@ -263,7 +301,11 @@ impl Node {
     pub async fn send_all(&self, payload: Bytes, class: Class) -> Result<(), SendError> {
         let peers = self.directory.load().peers().collect();
         let outgoing = self.message(Recipients::Many(peers), &payload, class)?;
-        self.dataplane.sender().send(outgoing).await.map_err(|_| SendError::Stopped)
+        self.dataplane
+            .sender()
+            .send(outgoing)
+            .await
+            .map_err(|_| SendError::Stopped)
     }
 
     /// The longest message in bytes: a chunk less the byte that says what it is.
@@ -272,7 +314,11 @@ impl Node {
     }
 
     fn message_to(&self, peer: &IdentityKey, payload: &Bytes, class: Class) -> Result<Outgoing, SendError> {
-        let id = self.directory.load().peer(peer).ok_or(SendError::UnknownPeer(*peer))?;
+        let id = self
+            .directory
+            .load()
+            .peer(peer)
+            .ok_or(SendError::UnknownPeer(*peer))?;
         self.message(Recipients::One(id), payload, class)
     }
 
@@ -281,9 +327,17 @@ impl Node {
             return Err(SendError::Empty);
         }
         if payload.len() > self.max_message {
-            return Err(SendError::TooLarge { len: payload.len(), max: self.max_message });
+            return Err(SendError::TooLarge {
+                len: payload.len(),
+                max: self.max_message,
+            });
         }
-        Ok(Outgoing { to, class, datagrams: vec![message_datagram(payload)], completion: None })
+        Ok(Outgoing {
+            to,
+            class,
+            datagrams: vec![message_datagram(payload)],
+            completion: None,
+        })
     }
 
     /// The payloads that others broadcast. The first call gets what was delivered since the node started, as far as it
@@ -307,7 +361,12 @@ impl Node {
     pub fn stats(&self) -> Stats {
         let raptorcast = self.raptorcast.handle();
         let connected = self.connections.len();
-        Stats::new(self.dataplane.stats(), &raptorcast.thread_stats(), raptorcast.engine_stats(), connected)
+        Stats::new(
+            self.dataplane.stats(),
+            &raptorcast.thread_stats(),
+            raptorcast.engine_stats(),
+            connected,
+        )
     }
 
     /// Stops the node and joins its threads, within a second. What is queued is lost.
@@ -319,7 +378,9 @@ impl Node {
 
 impl std::fmt::Debug for Node {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Node").field("identity", &self.identity).finish_non_exhaustive()
+        f.debug_struct("Node")
+            .field("identity", &self.identity)
+            .finish_non_exhaustive()
     }
 }
 
@@ -365,8 +426,14 @@ impl Parts {
             directory: self.directory.clone(),
             departures: self.departures.clone(),
         };
-        let events = BroadcastEvents { deliveries: self.deliveries.sender(), events: self.events.sender() };
-        let thread = ThreadConfig::new(format!("{}-cast", builder.thread_prefix));
+        let events = BroadcastEvents {
+            deliveries: self.deliveries.sender(),
+            events: self.events.sender(),
+        };
+        let mut thread = ThreadConfig::new(format!("{}-cast", builder.thread_prefix));
+        if let Some(payload_len) = builder.warm_up {
+            thread = thread.with_warm_up(payload_len);
+        }
         let raptorcast = RaptorcastThread::start(thread, engine, chunks, events).map_err(broadcast_error)?;
         // Set once, here.
         let _ = self.raptorcast.set(raptorcast.handle());
@@ -415,7 +482,8 @@ fn engine_config(builder: &NodeBuilder) -> Result<EngineConfig, StartError> {
     Ok(EngineConfig::new(builder.network)
         .with_chunk(chunk.ok_or(StartError::ChunkSize(builder.chunk_size))?)
         .with_redundancy(redundancy.ok_or(StartError::Redundancy(builder.redundancy))?)
-        .with_relay_messages_per_second(builder.relay_messages))
+        .with_relay_messages_per_second(builder.relay_messages)
+        .with_timestamp_window(builder.timestamp_window))
 }
 
 fn transport_config(suites: &[Suite]) -> TransportConfig {

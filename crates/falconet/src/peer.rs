@@ -106,7 +106,11 @@ impl Peer {
             identity: Some(self.identity),
             address: authenticated.and_then(|(_, address)| address),
             plain_address: self.plain,
-            policy: if authenticated.is_some() { self.policy } else { Policy::Plain },
+            policy: if authenticated.is_some() {
+                self.policy
+            } else {
+                Policy::Plain
+            },
             persistent: self.is_persistent,
             suites: self.suites.clone(),
             psk: self.psk.clone(),

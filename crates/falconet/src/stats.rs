@@ -58,5 +58,9 @@ impl Stats {
 }
 
 fn count_of(counts: &[(&'static str, u64)], reason: &str) -> u64 {
-    counts.iter().filter(|(have, _)| *have == reason).map(|(_, count)| count).sum()
+    counts
+        .iter()
+        .filter(|(have, _)| *have == reason)
+        .map(|(_, count)| count)
+        .sum()
 }

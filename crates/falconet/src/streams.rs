@@ -39,7 +39,10 @@ impl Deliveries {
     /// The next one; `None` once the node has shut down and everything kept was read.
     pub async fn recv(&mut self) -> Option<Delivery> {
         let next = self.0.recv().await?;
-        Some(Delivery { missed: next.missed, ..next.item })
+        Some(Delivery {
+            missed: next.missed,
+            ..next.item
+        })
     }
 }
 
@@ -64,7 +67,10 @@ impl Messages {
     /// The next one; `None` once the node has shut down and everything kept was read.
     pub async fn recv(&mut self) -> Option<Message> {
         let next = self.0.recv().await?;
-        Some(Message { missed: next.missed, ..next.item })
+        Some(Message {
+            missed: next.missed,
+            ..next.item
+        })
     }
 }
 

@@ -18,7 +18,10 @@ pub(crate) struct Publisher<T> {
 impl<T: Clone> Publisher<T> {
     pub(crate) fn new(capacity: usize) -> Self {
         let (sender, first) = broadcast::channel(capacity);
-        Self { sender, first: std::sync::Mutex::new(Some(first)) }
+        Self {
+            sender,
+            first: std::sync::Mutex::new(Some(first)),
+        }
     }
 
     /// What the node's threads publish into; never blocks.
@@ -28,8 +31,13 @@ impl<T: Clone> Publisher<T> {
 
     /// The first subscription starts with what has been kept since the node started, each later one from now.
     pub(crate) fn subscribe(&self) -> Subscription<T> {
-        let mut first = self.first.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        Subscription { receiver: first.take().unwrap_or_else(|| self.sender.subscribe()) }
+        let mut first = self
+            .first
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        Subscription {
+            receiver: first.take().unwrap_or_else(|| self.sender.subscribe()),
+        }
     }
 }
 

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use bytes::{Bytes, BytesMut};
-use falconet_dataplane::{Class, Consumer, Full, Inbound, Outgoing, Recipients, Sender, TrySendError};
 use falconet_crypto::Now;
+use falconet_dataplane::{Class, Consumer, Full, Inbound, Outgoing, Recipients, Sender, TrySendError};
 use falconet_raptorcast::{self as raptorcast, MessageId};
 use falconet_transport::{Event, Lane, PeerId, kind};
 use tokio::sync::broadcast;
@@ -18,7 +18,10 @@ use crate::streams::{Delivery, Message, NodeEvent};
 
 /// One reading of both clocks. A clock before 1970 reads as 1970: the timestamps it gives are refused, not trusted.
 pub(crate) fn now() -> Now {
-    Now { instant: Instant::now(), unix: SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default() }
+    Now {
+        instant: Instant::now(),
+        unix: SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default(),
+    }
 }
 
 /// Dataplane thread to raptorcast thread: opened chunks, with who sent them.
@@ -32,7 +35,10 @@ impl Consumer for ChunkConsumer {
     fn deliver(&mut self, batch: Vec<Inbound>) -> Result<(), Full> {
         let raptorcast = self.raptorcast.get().ok_or(Full)?;
         let directory = self.directory.load();
-        let batch = batch.into_iter().map(|inbound| (sender(&directory, &inbound), inbound.datagram)).collect();
+        let batch = batch
+            .into_iter()
+            .map(|inbound| (sender(&directory, &inbound), inbound.datagram))
+            .collect();
         raptorcast.chunks(batch).map_err(|_| Full)
     }
 }
@@ -61,7 +67,12 @@ impl Consumer for MessageConsumer {
             let from = inbound.peer.and_then(|peer| directory.identity(peer));
             let payload = inbound.datagram.slice(1..);
             // An error means that nobody reads, which is the embedder's choice.
-            let _ = self.messages.send(Message { payload, from, lane: inbound.lane, missed: 0 });
+            let _ = self.messages.send(Message {
+                payload,
+                from,
+                lane: inbound.lane,
+                missed: 0,
+            });
         }
         Ok(())
     }
@@ -95,9 +106,10 @@ impl SessionEvents {
                 self.connections.disconnect(peer);
                 named(peer).map(|peer| NodeEvent::Disconnected { peer })
             }
-            Event::SendFailed { peer, plaintext, .. } => {
-                named(peer).map(|peer| NodeEvent::SendFailed { peer, payload: plaintext })
-            }
+            Event::SendFailed { peer, plaintext, .. } => named(peer).map(|peer| NodeEvent::SendFailed {
+                peer,
+                payload: plaintext,
+            }),
             _ => None,
         };
         if let Some(event) = event {
@@ -126,7 +138,12 @@ impl raptorcast::ChunkSink for ChunkOutput {
             return Ok(());
         };
         let completion = departure.map(|departure| departure as Arc<dyn falconet_dataplane::Completion>);
-        let outgoing = Outgoing { to, class: Class::Proposal, datagrams: transmit.chunks.clone(), completion };
+        let outgoing = Outgoing {
+            to,
+            class: Class::Proposal,
+            datagrams: transmit.chunks.clone(),
+            completion,
+        };
         match self.sender.try_send(outgoing) {
             Err(TrySendError::Full(_)) => Err(raptorcast::QueueFull(transmit)),
             // A stopped dataplane takes the raptorcast thread with it in a moment.

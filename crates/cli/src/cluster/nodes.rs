@@ -71,6 +71,8 @@ impl Cluster {
                 .rate(rate(settings.rate))
                 .suites(suites(settings.suite))
                 .relayed_payloads_per_second(relayed_payloads(settings.interval))
+                // A machine that cannot keep up is to be measured, not to refuse what comes late.
+                .timestamp_window(settings.interval + settings.drain_limit())
                 .validators(EPOCH, validators.clone());
             let node = listen(node, plan.speaks(lane, number));
             let node = emulate(node, settings, number, &addresses);
