@@ -1,6 +1,10 @@
 //! Other implementations in their best public configuration, ready to seal and open.
 
+use std::sync::Arc;
+
+use boringtun::noise::rate_limiter::RateLimiter;
 use boringtun::noise::{Tunn, TunnResult};
+use boringtun::x25519::{PublicKey, StaticSecret};
 use falconet_crypto::Suite;
 use snow::resolvers::{CryptoResolver, DefaultResolver, FallbackResolver, RingResolver};
 
@@ -86,14 +90,15 @@ pub fn boringtun_pair() -> (Tunn, Tunn) {
     (initiator, responder)
 }
 
-/// Two boringtun tunnels that know each other's keys.
+/// Two boringtun tunnels that know each other's keys, and never answer a handshake with a cookie for its rate.
 pub fn boringtun_tunnels() -> (Tunn, Tunn) {
-    use boringtun::x25519::{PublicKey, StaticSecret};
     let (ours, theirs) = (StaticSecret::from([1; 32]), StaticSecret::from([2; 32]));
     let (our_public, their_public) = (PublicKey::from(&ours), PublicKey::from(&theirs));
+    let unlimited = |public: &PublicKey| Some(Arc::new(RateLimiter::new(public, u64::MAX)));
+    let (our_limiter, their_limiter) = (unlimited(&our_public), unlimited(&their_public));
     (
-        Tunn::new(ours, their_public, None, None, 1, None),
-        Tunn::new(theirs, our_public, None, None, 2, None),
+        Tunn::new(ours, their_public, None, None, 1, our_limiter),
+        Tunn::new(theirs, our_public, None, None, 2, their_limiter),
     )
 }
 
