@@ -72,11 +72,14 @@ pub use stats::Stats;
 pub use streams::{Deliveries, Delivery, Events, Message, Messages, NodeEvent};
 
 pub use falconet_crypto::{
-    IdentityKey, IdentitySecret, NetworkId, SignError, Signer, Suite, TransportPublicKey, TransportSecret,
+    IdentityKey, IdentitySecret, NetworkId, Now, SignError, Signer, Suite, TransportPublicKey,
+    TransportSecret,
 };
 pub use falconet_dataplane::{Class, LaneStats, LinkEmulation, Rate};
 pub use falconet_raptorcast::{Equivocation, Expiry, Stake, Taint, Validator};
-pub use falconet_transport::{Lane, Policy};
+pub use falconet_transport::{
+    Capabilities, Lane, LaneAddresses, PeerRecord, Policy, RecordContent, RecordError, UnverifiedRecord,
+};
 
 mod builder;
 mod connections;

@@ -412,14 +412,11 @@ impl Parts {
         let (identity, transport_key) = (builder.keys.identity(), builder.keys.transport_key());
         let engine_config = engine_config(&builder)?;
         let dataplane_config = builder.dataplane_config();
+        let transport_config = transport_config(&builder);
         let (signer, transport_secret) = builder.keys.into_parts();
         let engine = Engine::new(engine_config, signer, entropy::seed()?).map_err(broadcast_error)?;
-        let (handshakes, sessions) = falconet_transport::split(
-            transport_config(&builder.suites),
-            transport_secret,
-            now(),
-            entropy::seed()?,
-        );
+        let (handshakes, sessions) =
+            falconet_transport::split(transport_config, transport_secret, now(), entropy::seed()?);
         let dataplane = Dataplane::start(dataplane_config, handshakes, sessions, self.consumers())?;
         let chunks = ChunkOutput {
             sender: dataplane.sender(),
@@ -486,8 +483,10 @@ fn engine_config(builder: &NodeBuilder) -> Result<EngineConfig, StartError> {
         .with_timestamp_window(builder.timestamp_window))
 }
 
-fn transport_config(suites: &[Suite]) -> TransportConfig {
-    TransportConfig::default().with_aes(suites.contains(&Suite::Aes256Gcm))
+fn transport_config(builder: &NodeBuilder) -> TransportConfig {
+    TransportConfig::default()
+        .with_aes(builder.suites.contains(&Suite::Aes256Gcm))
+        .with_network(builder.network)
 }
 
 fn broadcast_error(error: impl std::error::Error + Send + Sync + 'static) -> StartError {

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use falconet_crypto::{IdentityKey, SecretBytes, Suite, TransportPublicKey};
-use falconet_transport::{PeerConfig, Policy};
+use falconet_transport::{PeerConfig, PeerRecord, Policy};
 
 /// A peer: its identity, and where and how each lane reaches it.
 ///
@@ -23,6 +23,7 @@ pub struct Peer {
     suites: Vec<Suite>,
     psk: Option<Arc<SecretBytes>>,
     is_persistent: bool,
+    record_sequence: Option<u64>,
 }
 
 impl Peer {
@@ -36,6 +37,20 @@ impl Peer {
             suites: Vec::new(),
             psk: None,
             is_persistent: true,
+            record_sequence: None,
+        }
+    }
+
+    /// What a peer's verified record says of it: keys, addresses of both lanes, suites. Its sequence is kept, so that
+    /// only a newer record can take its place in a session.
+    pub fn from_record(record: &PeerRecord) -> Self {
+        let config = record.peer_config();
+        Self {
+            authenticated: config.transport_key.map(|key| (key, config.address)),
+            plain: config.plain_address,
+            suites: config.suites,
+            record_sequence: config.record_sequence,
+            ..Self::new(record.content().identity)
         }
     }
 
@@ -114,6 +129,7 @@ impl Peer {
             persistent: self.is_persistent,
             suites: self.suites.clone(),
             psk: self.psk.clone(),
+            record_sequence: self.record_sequence,
             ..PeerConfig::default()
         }
     }
