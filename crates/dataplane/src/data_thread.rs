@@ -193,6 +193,7 @@ impl DataThread {
                 self.tell_handshakes(Control::RemovePeer(peer));
             }
             Command::Connect(peer) => self.sessions.connect(now, peer),
+            Command::WithSessions(action) => action(now, &mut self.sessions),
             // Nobody waits for it any more: that is fine.
             Command::Settle(done) => drop(done.send(())),
         }

@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use crossbeam_channel::{Receiver, bounded};
-use falconet_transport::{PeerConfig, PeerId};
+use falconet_crypto::Now;
+use falconet_transport::{PeerConfig, PeerId, Sessions};
 use tokio::sync::{Notify, oneshot};
 
 use crate::outgoing::{Class, Cost, Outgoing};
@@ -82,6 +83,19 @@ impl Sender {
         self.command(Command::Connect(peer))
     }
 
+    /// Runs `action` on the dataplane thread with its sessions, behind the commands given before: to put
+    /// records in force, or to ask for what only the engine knows. It holds up all traffic meanwhile, so it
+    /// must be short and must not block.
+    ///
+    /// # Errors
+    /// As [`Sender::add_peer`]; then `action` is dropped.
+    pub fn with_sessions(
+        &self,
+        action: impl FnOnce(Now, &mut Sessions) + Send + 'static,
+    ) -> Result<(), Closed> {
+        self.command(Command::WithSessions(Box::new(action)))
+    }
+
     /// Resolves once every command given before has been carried out by the dataplane thread. What a peer
     /// sends later is certainly judged by them, and so is what it sends in answer to anything.
     ///
@@ -120,11 +134,15 @@ pub enum TrySendError {
 #[error("the dataplane has stopped")]
 pub struct Closed;
 
+/// See [`Sender::with_sessions`].
+pub(crate) type Action = Box<dyn FnOnce(Now, &mut Sessions) + Send>;
+
 /// What the embedder orders besides sending.
 pub(crate) enum Command {
     AddPeer(PeerId, Box<PeerConfig>),
     RemovePeer(PeerId),
     Connect(PeerId),
+    WithSessions(Action),
     Settle(oneshot::Sender<()>),
 }
 
