@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::handshake_thread::HandshakeLog;
 use crate::outgoing::Class;
 use crate::scheduler::ClassLimits;
 
@@ -54,6 +55,8 @@ pub struct DataplaneConfig {
     pub(crate) kernel_filter: bool,
     pub(crate) data_thread: Placement,
     pub(crate) handshake_thread: Placement,
+    pub(crate) handshake_cpu: f64,
+    pub(crate) handshake_log: Option<Arc<dyn HandshakeLog>>,
     pub(crate) classes: [ClassLimits; Class::COUNT],
 }
 
@@ -92,6 +95,8 @@ impl Default for DataplaneConfig {
                 processor: None,
                 nice: HANDSHAKE_NICE,
             },
+            handshake_cpu: 0.5,
+            handshake_log: None,
             classes: [
                 class_limits(4, 65_536, 64, 10),
                 class_limits(4, 65_536, 64, 10),
@@ -219,6 +224,23 @@ impl DataplaneConfig {
         self
     }
 
+    /// Processor time that handshakes may take, as a share of one core, 0.01..=64.0. Default: 0.5. Above it
+    /// initiations are sampled at random and the rest is counted as `handshake_sampled`
+    /// (docs/spec/threads.md#handshake-cpu).
+    #[must_use]
+    pub fn with_handshake_cpu(mut self, cores: f64) -> Self {
+        self.handshake_cpu = cores;
+        self
+    }
+
+    /// Where handshakes keep what must outlive this run. Default: none; then a clock that goes back across a
+    /// restart makes peers refuse our initiations, and initiations recorded before it can be replayed to us.
+    #[must_use]
+    pub fn with_handshake_log(mut self, log: Arc<dyn HandshakeLog>) -> Self {
+        self.handshake_log = Some(log);
+        self
+    }
+
     /// Weight of `class` when classes compete, 1..=1000. Default: Proposal 4, Relay 4, Regular 1,
     /// Control 1, so that each keeps at least a tenth.
     #[must_use]
@@ -284,6 +306,9 @@ impl DataplaneConfig {
                 return wrong(field, "a nice value of -20 to 19");
             }
         }
+        if !(0.01..=64.0).contains(&self.handshake_cpu) {
+            return wrong("handshake_cpu", "0.01 to 64.0 cores");
+        }
         for class in &self.classes {
             if !(1..=1000).contains(&class.weight) {
                 return wrong("class_weight", "1 to 1000");
@@ -347,6 +372,9 @@ mod tests {
             wrong_field(&good().with_handshake_thread(placement)),
             "handshake_thread"
         );
+        for cores in [0.0, f64::NAN] {
+            assert_eq!(wrong_field(&good().with_handshake_cpu(cores)), "handshake_cpu");
+        }
         assert_eq!(
             wrong_field(&good().with_class_weight(Class::Relay, 0)),
             "class_weight"

@@ -13,7 +13,7 @@ use falconet_transport::{Handshakes, Sessions, ToSessions, Transmit};
 use crate::config::{ConfigError, DataplaneConfig, Placement};
 use crate::data_thread::DataThread;
 use crate::emission::Emission;
-use crate::handshake_thread::{HandshakeThread, Inlet, MESSAGES, TRANSMITS, queues};
+use crate::handshake_thread::{HandshakeParts, HandshakeThread, Inlet, MESSAGES, TRANSMITS, queues};
 use crate::inbound::Consumers;
 use crate::kernel_drops::KernelDrops;
 use crate::pacer::Pacer;
@@ -83,26 +83,25 @@ impl Dataplane {
         };
         let runtime = runtime().map_err(StartError::Thread)?;
         let guard = runtime.enter();
-        let handshake_thread = HandshakeThread {
+        let parts = HandshakeParts {
             handshakes,
             queues: outlet,
             exit: sockets.exit(&config, transmit_tx).map_err(StartError::Thread)?,
-            socket: sockets.handshakes().map_err(StartError::Thread)?,
+            intake: sockets.handshakes().map_err(StartError::Thread)?,
             to_sessions,
             stop: Arc::clone(&dataplane.stop),
             timer: Timer::new().map_err(StartError::Thread)?,
             wake: wake_handshakes,
             wake_sessions: Arc::clone(&wake),
             published: Arc::clone(&dataplane.published[1]),
-            counters: Counters::default(),
-            held: None,
-            paused_until: None,
+            cpu_cap: config.handshake_cpu,
+            log: config.handshake_log.clone(),
         };
         drop(guard);
         // On an error the half that was started is stopped by `Drop`.
         dataplane.spawn(format!("{}-hs", config.thread_prefix), move || {
             place(config.handshake_thread);
-            runtime.block_on(handshake_thread.run());
+            runtime.block_on(HandshakeThread::new(parts).run());
         })?;
         dataplane.start_data_thread(
             config,

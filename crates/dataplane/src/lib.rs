@@ -74,6 +74,7 @@ mod wake;
 
 pub use config::{ConfigError, DataplaneConfig, LinkEmulation, Placement, Rate};
 pub use dataplane::{Dataplane, StartError};
+pub use handshake_thread::{HandshakeLog, StoredMark};
 pub use inbound::{Consumer, Consumers, Full, Inbound};
 pub use outgoing::{Class, Completion, Outgoing, Recipients};
 pub use sender::{Closed, Sender, TrySendError};

@@ -10,7 +10,7 @@ use crate::config::DataplaneConfig;
 use crate::dataplane::StartError;
 use crate::delay_line::DelayLine;
 use crate::egress::Egress;
-use crate::handshake_thread::Exit;
+use crate::handshake_thread::{Exit, Intake};
 use crate::kernel_drops::KernelDrops;
 use crate::socket::{Port, PortOptions, bind};
 use crate::steering::{Steered, filter_plain, steer};
@@ -54,13 +54,13 @@ impl Sockets {
     }
 
     /// The socket that the handshake thread reads, inside the runtime.
-    pub(crate) fn handshakes(&self) -> io::Result<Option<tokio::net::UdpSocket>> {
+    pub(crate) fn handshakes(&self) -> io::Result<Option<Intake>> {
         let steered = self
             .authenticated
             .as_ref()
             .and_then(|steered| steered.handshakes.as_ref());
         steered
-            .map(|socket| socket.try_clone().and_then(tokio::net::UdpSocket::from_std))
+            .map(|socket| Intake::new(tokio::net::UdpSocket::from_std(socket.try_clone()?)?))
             .transpose()
     }
 

@@ -1,0 +1,187 @@
+//! How much of a processor handshakes may take, and what gives way (docs/spec/threads.md#handshake-cpu).
+
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::time::{Duration, Instant};
+
+use rand_chacha::ChaCha8Rng;
+use rand_core::{Rng, SeedableRng};
+
+/// The usual length of a window; each is up to half longer or shorter, at random, so that nobody can send
+/// for the moment at which reading begins again.
+const WINDOW: Duration = Duration::from_millis(10);
+/// Shares of the cap from which on sources have to prove their addresses, and below which they need not.
+const BUSY: f64 = 0.8;
+const CALM: f64 = 0.4;
+/// Windows in a row that have to be calm before they need not: about a second.
+const CALM_WINDOWS: u32 = 100;
+/// How fast sampling recovers a window, once there is room.
+const RECOVERY: f64 = 1.1;
+/// Share of initiations that are looked at, whatever the flood.
+const LEAST_SAMPLED: f64 = 1.0 / 1024.0;
+
+/// Measures the processor time of handshakes in windows, and decides by it.
+pub(super) struct Load {
+    /// Processor time a second of time, over all handshake threads.
+    cap: f64,
+    window: Window,
+    /// Share of initiations that are looked at, 0 to 1.
+    sampled: f64,
+    is_under_load: bool,
+    calm_windows: u32,
+    rng: ChaCha8Rng,
+}
+
+struct Window {
+    start: Instant,
+    length: Duration,
+    cpu: Duration,
+}
+
+impl Load {
+    /// `cap`: cores, as a fraction. `now` and `cpu` are the first readings of the clocks.
+    pub(super) fn new(cap: f64, now: Instant, cpu: Duration) -> Self {
+        // No key follows from it; it only must not be known outside.
+        let seed = std::array::from_fn(|_| RandomState::new().build_hasher().finish() as u8);
+        Self {
+            cap,
+            window: Window {
+                start: now,
+                length: WINDOW,
+                cpu,
+            },
+            sampled: 1.0,
+            is_under_load: false,
+            calm_windows: 0,
+            rng: ChaCha8Rng::from_seed(seed),
+        }
+    }
+
+    /// Takes a reading of the processor time used so far.
+    pub(super) fn measure(&mut self, now: Instant, cpu: Duration) {
+        let passed = now.saturating_duration_since(self.window.start);
+        if passed < self.window.length {
+            return;
+        }
+        let share = cpu.saturating_sub(self.window.cpu).as_secs_f64() / passed.as_secs_f64();
+        self.adapt(share);
+        self.window = Window {
+            start: now,
+            length: WINDOW / 2 + WINDOW.mul_f64(self.fraction()),
+            cpu,
+        };
+    }
+
+    fn adapt(&mut self, share: f64) {
+        if share > self.cap {
+            self.sampled = (self.sampled * self.cap / share).max(LEAST_SAMPLED);
+        } else if share < self.cap * BUSY {
+            self.sampled = (self.sampled * RECOVERY).min(1.0);
+        }
+        if share > self.cap * BUSY {
+            self.is_under_load = true;
+        }
+        self.calm_windows = if share < self.cap * CALM {
+            self.calm_windows + 1
+        } else {
+            0
+        };
+        if self.calm_windows >= CALM_WINDOWS && self.sampled >= 1.0 {
+            self.is_under_load = false;
+            self.calm_windows = 0;
+        }
+    }
+
+    /// Until when nothing may be read, if this window's processor time is used up.
+    pub(super) fn paused_until(&self, cpu: Duration) -> Option<Instant> {
+        let spent = cpu.saturating_sub(self.window.cpu).as_secs_f64();
+        let allowed = self.window.length.as_secs_f64() * self.cap;
+        (spent >= allowed).then(|| self.window.start + self.window.length)
+    }
+
+    /// Whether sources have to prove their addresses.
+    pub(super) fn is_under_load(&self) -> bool {
+        self.is_under_load
+    }
+
+    /// Whether this initiation is looked at: by chance alone, so that coming first or often earns nothing.
+    pub(super) fn samples(&mut self) -> bool {
+        self.sampled >= 1.0 || self.fraction() < self.sampled
+    }
+
+    /// Evenly from 0.0 to 1.0.
+    fn fraction(&mut self) -> f64 {
+        f64::from(self.rng.next_u32()) / f64::from(u32::MAX)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CAP: f64 = 0.5;
+
+    /// Lets `windows` windows pass in which each looked-at initiation costs `cost`, of `rate` a second, on
+    /// top of `fixed` cores; returns the share of a core that was used in the last quarter.
+    fn run(load: &mut Load, clock: &mut (Instant, Duration), windows: u32, rate: f64, cost: f64) -> f64 {
+        let step = Duration::from_millis(1);
+        let (mut used, mut passed) = (0.0, 0.0);
+        for turn in 0..windows * 10 {
+            let came = (rate * step.as_secs_f64()) as u32;
+            let looked_at = (0..came).filter(|_| load.samples()).count();
+            let cpu = Duration::from_secs_f64(looked_at as f64 * cost);
+            clock.0 += step;
+            clock.1 += cpu;
+            if turn >= windows * 15 / 2 {
+                used += cpu.as_secs_f64();
+                passed += step.as_secs_f64();
+            }
+            load.measure(clock.0, clock.1);
+        }
+        used / passed
+    }
+
+    fn start() -> (Load, (Instant, Duration)) {
+        let clock = (Instant::now(), Duration::from_secs(3));
+        (Load::new(CAP, clock.0, clock.1), clock)
+    }
+
+    #[test]
+    fn below_the_cap_everything_is_looked_at() {
+        let (mut load, mut clock) = start();
+        run(&mut load, &mut clock, 200, 10_000.0, 10e-6);
+        assert!((0..1_000).all(|_| load.samples()));
+        assert!(!load.is_under_load());
+    }
+
+    #[test]
+    fn a_flood_is_sampled_down_to_the_cap_and_no_further() {
+        let (mut load, mut clock) = start();
+        let share = run(&mut load, &mut clock, 400, 200_000.0, 20e-6);
+        assert!((0.35..=0.55).contains(&share), "{share} of a core");
+        assert!(load.is_under_load());
+        let sampled = (0..100_000).filter(|_| load.samples()).count();
+        assert!((8_000..18_000).contains(&sampled), "an eighth: {sampled}");
+    }
+
+    #[test]
+    fn load_ends_only_once_it_was_calm_for_a_while() {
+        let (mut load, mut clock) = start();
+        run(&mut load, &mut clock, 100, 200_000.0, 20e-6);
+        // Between calm and busy nothing changes.
+        run(&mut load, &mut clock, 300, 15_000.0, 20e-6);
+        assert!(load.is_under_load());
+        run(&mut load, &mut clock, CALM_WINDOWS / 2, 1_000.0, 20e-6);
+        assert!(load.is_under_load());
+        run(&mut load, &mut clock, 2 * CALM_WINDOWS, 1_000.0, 20e-6);
+        assert!(!load.is_under_load());
+        assert!((0..1_000).all(|_| load.samples()));
+    }
+
+    #[test]
+    fn a_window_whose_time_is_used_up_pauses_reading_until_its_end() {
+        let (load, (now, cpu)) = start();
+        assert_eq!(load.paused_until(cpu + Duration::from_millis(4)), None);
+        let until = load.paused_until(cpu + Duration::from_millis(6));
+        assert_eq!(until, Some(now + WINDOW));
+    }
+}
