@@ -17,7 +17,7 @@
 //! a flood of strangers must not use up their turn. The rules are in
 //! `docs/spec/handshake.md#admission-order`.
 //!
-//! One [`Admission`] belongs to one handshake thread. All of its memory is taken when it is built.
+//! One [`Admission`] belongs to one engine, whatever the number of threads that work for it. All of its memory is taken when it is built.
 
 use crate::admission::limiter::{HandedClock, Limiter, limiter};
 use crate::admission::replies::ReplyBudget;
@@ -73,7 +73,7 @@ pub enum Decision {
     Drop(Refusal),
 }
 
-/// Budgets of one handshake thread; [`AdmissionOptions::build`] makes one.
+/// Budgets of one engine; [`AdmissionOptions::build`] makes one.
 pub struct Admission {
     clock: HandedClock,
     start: Instant,
@@ -139,9 +139,10 @@ impl Admission {
 
     fn new(options: &AdmissionOptions, now: Now, rng: &mut impl CryptoRng) -> Self {
         let clock = HandedClock::default();
+        let proved = options.proved_on_all_threads();
         Self {
             recorded: limiter(options.recorded, options.recorded, &clock),
-            proved: limiter(options.proved, options.proved, &clock),
+            proved: limiter(proved, proved, &clock),
             unproved: limiter(options.unproved, options.unproved, &clock),
             sources: SourceTable::new(options.sources, options.per_source, rng),
             recorded_replies: ReplyBudget::new(options.recorded_replies, &clock),

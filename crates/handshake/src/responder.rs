@@ -113,16 +113,30 @@ impl Verified {
     ///
     /// [`Discard::WrongPeer`] if `peer` is not [`Verified::peer_key`]; [`Discard::LowOrderPoint`].
     pub fn respond(
-        mut self,
+        self,
         peer: &PeerStatic,
         local_index: SessionIndex,
         rng: &mut impl CryptoRng,
+    ) -> Result<(SessionKeys, [u8; RESPONSE_LEN]), Discard> {
+        self.respond_with(peer, local_index, &TransportSecret::generate(rng))
+    }
+
+    /// As [`Verified::respond`], with an ephemeral key that was drawn elsewhere: by the engine whose
+    /// generator it is, for a thread that has none. It must be fresh, and never be used again.
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub fn respond_with(
+        mut self,
+        peer: &PeerStatic,
+        local_index: SessionIndex,
+        ephemeral: &TransportSecret,
     ) -> Result<(SessionKeys, [u8; RESPONSE_LEN]), Discard> {
         if *peer.key() != self.peer_key {
             return Err(Discard::WrongPeer);
         }
         let suite = self.symmetric.suite();
-        let ephemeral = TransportSecret::generate(rng);
         let mut message = [0; RESPONSE_LEN];
         message[0] = TYPE_RESPONSE;
         message[1] = suite.id();
@@ -132,7 +146,7 @@ impl Verified {
 
         self.symmetric
             .mix_ephemeral(&array(&message, Response::EPHEMERAL));
-        self.mix_shared(&ephemeral)?;
+        self.mix_shared(ephemeral)?;
         let key = self.symmetric.mix_psk(peer.psk());
         self.symmetric
             .seal(&key, &mut message[Response::EMPTY_TAG..Response::MAC1]);

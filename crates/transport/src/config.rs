@@ -18,6 +18,7 @@ pub struct TransportConfig {
     pub(crate) admission: CheckedOptions,
     pub(crate) network: Option<NetworkId>,
     pub(crate) strangers: usize,
+    pub(crate) offload: bool,
 }
 
 /// Caps on sends that wait for a session; `docs/spec/session.md#buffered`.
@@ -45,6 +46,7 @@ impl Default for TransportConfig {
             admission: CheckedOptions::default(),
             network: None,
             strangers: 0,
+            offload: false,
         }
     }
 }
@@ -117,6 +119,15 @@ impl TransportConfig {
     #[must_use]
     pub fn with_accept_unknown(mut self, strangers: usize) -> Self {
         self.strangers = strangers;
+        self
+    }
+
+    /// Whether the Diffie-Hellmans of admitted initiations are handed out ([`crate::Handshakes::poll_work`])
+    /// and computed by the embedder's threads, instead of at once; default false. See
+    /// `docs/spec/session.md#offload`, and [`AdmissionOptions::with_threads`] for the budget that goes with it.
+    #[must_use]
+    pub fn with_offload(mut self, offload: bool) -> Self {
+        self.offload = offload;
         self
     }
 

@@ -37,6 +37,9 @@ pub enum Discard {
     /// An initiation less than 20 ms after the last one of the same peer.
     #[error("initiation too soon after the last")]
     InitiationTooSoon,
+    /// An initiation whose answer was finished after that to a newer one of the same peer.
+    #[error("a newer initiation was answered meanwhile")]
+    Superseded,
     /// An initiation with a suite that this node, or the peer's record, does not list.
     #[error("suite not agreed on")]
     SuiteRefused,
@@ -72,7 +75,7 @@ pub enum Discard {
 impl Discard {
     /// Every reason of this crate itself; those of the handshake, of its admission and of the frame are
     /// their own.
-    pub const OWN: [Self; 18] = [
+    pub const OWN: [Self; 19] = [
         Self::Empty,
         Self::UnknownType,
         Self::UnknownIndex,
@@ -82,6 +85,7 @@ impl Discard {
         Self::StrangersFull,
         Self::ReplayedInitiation,
         Self::InitiationTooSoon,
+        Self::Superseded,
         Self::SuiteRefused,
         Self::Unsolicited,
         Self::Overloaded,
@@ -108,6 +112,7 @@ impl Discard {
             Self::StrangersFull => "strangers_full",
             Self::ReplayedInitiation => "replayed_initiation",
             Self::InitiationTooSoon => "initiation_too_soon",
+            Self::Superseded => "superseded",
             Self::SuiteRefused => "suite_refused",
             Self::Unsolicited => "unsolicited",
             Self::Overloaded => "overloaded",
@@ -179,6 +184,6 @@ mod tests {
         for (n, reason) in Discard::OWN.into_iter().enumerate() {
             assert_eq!(counts.of(reason), n as u64 + 1);
         }
-        assert_eq!(counts.total(), 18 * 19 / 2);
+        assert_eq!(counts.total(), 19 * 20 / 2);
     }
 }

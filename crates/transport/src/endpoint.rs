@@ -2,11 +2,12 @@
 
 use crate::sessions::classify_plain;
 use crate::{
-    AddPeerError, Content, Discard, Event, HandshakeStats, Handshakes, Lane, LaneDecision, PeerConfig,
+    AddPeerError, Content, Discard, Event, Finished, HandshakeStats, Handshakes, Lane, LaneDecision,
+    PeerConfig,
 };
 use crate::{
     PeerId, PeerRecord, Received, RecordError, SendError, SessionStats, Sessions, Transmit, TransportConfig,
-    split,
+    Work, split,
 };
 use bytes::{Bytes, BytesMut};
 use falconet_auth_framing::{HEADER_LEN, MESSAGE_TYPE_DATA, OVERHEAD};
@@ -193,6 +194,22 @@ impl Endpoint {
     /// What the embedder should know.
     pub fn poll_event(&mut self) -> Option<Event> {
         self.sessions.poll_event()
+    }
+
+    /// See [`Handshakes::poll_work`].
+    pub fn poll_work(&mut self) -> Option<Work> {
+        self.handshakes.poll_work()
+    }
+
+    /// See [`Handshakes::handle_finished`].
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub fn handle_finished(&mut self, now: Now, finished: Finished) -> Result<(), Discard> {
+        let result = self.handshakes.handle_finished(now, finished);
+        self.pump(now);
+        result
     }
 
     /// When [`Endpoint::handle_timeout`] wants to be called next.

@@ -34,6 +34,8 @@
 //! 3. Drain, every time: `poll_transmit`, `poll_message` (only while the queue to the other thread has
 //!    room: a message must not be dropped), and for `Sessions` also `poll_released` (seal these before
 //!    anything newer) and `poll_event`.
+//!    With [`TransportConfig::with_offload`] also [`Handshakes::poll_work`]: run each on any thread, and feed
+//!    what comes of it to [`Handshakes::handle_finished`] like what was received.
 //! 4. Sleep until there is a datagram or a message, or until `poll_timeout`.
 //!
 //! All calls of one half take a `now` that never goes back. What is not drained holds back new work: a
@@ -114,7 +116,7 @@ pub mod timing;
 pub use config::TransportConfig;
 pub use discard::{Discard, DiscardCounts};
 pub use endpoint::{Endpoint, Inbound};
-pub use handshakes::{HandshakeStats, Handshakes};
+pub use handshakes::{Finished, HandshakeStats, Handshakes, Work};
 pub use index::IndexKey;
 pub use message::{Content, Event, LaneDecision, Received, Released, ToHandshakes, ToSessions, Transmit};
 pub use peer::{AddPeerError, Lane, PeerConfig, PeerId, Policy};

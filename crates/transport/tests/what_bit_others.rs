@@ -4,6 +4,9 @@
 #![allow(clippy::unwrap_used)] // Helpers of tests, where a panic is the report.
 #![allow(clippy::disallowed_methods)] // A test has to take its first reading of the clock from somewhere.
 
+#[allow(dead_code)] // Also a module of `tests/offloaded`.
+const OFFLOADED: bool = false;
+
 #[allow(dead_code)] // Other tests use the rest of it.
 #[path = "it/network.rs"]
 mod network;
@@ -176,8 +179,8 @@ fn replay_of_old_initiations_after_garbage_collection() {
     network.run_for(secs(100_000));
     network.forget(1, 0);
     network.deliver(initiation_from(address(0), initiation));
+    network.settle();
     assert_eq!(network.nodes[1].discards, [Discard::ReplayedInitiation]);
-    network.collect();
     assert_eq!(network.intercept().len(), 0);
 }
 
@@ -198,6 +201,7 @@ fn replay_of_old_initiations_after_a_restart() {
         }
         for flight in recorded.into_iter().filter(|flight| flight.to == address(1)) {
             network.deliver(flight);
+            network.settle();
         }
         // Without the stored value it is answered once; but nothing old is delivered, and nothing new is
         // ever sent to whoever replays.

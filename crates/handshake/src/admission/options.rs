@@ -7,7 +7,7 @@ use rand_core::CryptoRng;
 use std::num::NonZeroU32;
 use thiserror::Error;
 
-/// Rates and sizes of one handshake thread's admission; a rate is also the burst of its budget, so a
+/// Rates and sizes of one engine's admission; a rate is also the burst of its budget, so a
 /// budget that was idle admits one second's worth at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AdmissionOptions {
@@ -18,6 +18,7 @@ pub struct AdmissionOptions {
     pub(super) replies: NonZeroU32,
     pub(super) recorded_replies: NonZeroU32,
     pub(super) sources: usize,
+    threads: NonZeroU32,
 }
 
 impl Default for AdmissionOptions {
@@ -30,6 +31,7 @@ impl Default for AdmissionOptions {
             replies: rate(20_000),
             recorded_replies: rate(1_000),
             sources: 4_096,
+            threads: NonZeroU32::MIN,
         }
     }
 }
@@ -45,7 +47,8 @@ impl AdmissionOptions {
         Self { unproved, ..self }
     }
 
-    /// Initiations a second from sources that proved their address by mac2. Default 300.
+    /// Initiations a second from sources that proved their address by mac2, for each of
+    /// [`AdmissionOptions::with_threads`]. Default 300.
     #[must_use]
     pub fn with_proved_per_second(self, proved: NonZeroU32) -> Self {
         Self { proved, ..self }
@@ -86,7 +89,19 @@ impl AdmissionOptions {
         Self { sources, ..self }
     }
 
-    /// The admission of one thread; `rng` draws the key of its table.
+    /// Threads that share the Diffie-Hellmans of this admission: the budget of proved sources is theirs
+    /// together, `docs/spec/handshake.md#admission-threads`. Default 1.
+    #[must_use]
+    pub fn with_threads(self, threads: NonZeroU32) -> Self {
+        Self { threads, ..self }
+    }
+
+    /// The budget of proved sources on all threads; `docs/spec/handshake.md#admission-threads`.
+    pub(super) fn proved_on_all_threads(&self) -> NonZeroU32 {
+        self.proved.saturating_mul(self.threads)
+    }
+
+    /// The admission of one engine; `rng` draws the key of its table.
     ///
     /// # Errors
     ///
@@ -121,7 +136,7 @@ impl AdmissionOptions {
 pub struct CheckedOptions(AdmissionOptions);
 
 impl CheckedOptions {
-    /// The admission of one thread; `rng` draws the key of its table.
+    /// The admission of one engine; `rng` draws the key of its table.
     pub fn build(&self, now: Now, rng: &mut impl CryptoRng) -> Admission {
         Admission::new(&self.0, now, rng)
     }

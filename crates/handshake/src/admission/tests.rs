@@ -111,6 +111,15 @@ fn no_class_starves_another() {
     assert_eq!(recorded, 300);
 }
 
+/// `docs/spec/handshake.md#admission-threads`
+#[test]
+fn the_proved_budget_is_one_of_each_thread_and_no_other_is() {
+    let mut rig = rig(AdmissionOptions::default().with_threads(per_second(3)));
+    assert_eq!(rig.admitted(1_500, PROVED, Class::Proved), 900);
+    assert_eq!(rig.admitted(1_500, NOTHING, Class::Unproved), 300);
+    assert_eq!(rig.admitted(1_500, RECORDED, Class::Recorded), 300);
+}
+
 #[test]
 fn recorded_addresses_share_the_proved_budget_after_their_own() {
     let mut rig = rig(AdmissionOptions::default());

@@ -21,8 +21,12 @@ pub(crate) struct Contact {
     pub(crate) aes: bool,
     /// Timestamp of the last initiation that was accepted; outlives every session.
     pub(crate) greatest: Option<Tai64N>,
+    /// When that was received.
     pub(crate) last_accepted: Option<Instant>,
-    /// When the last handshake was finished, whoever dialled.
+    /// How many were accepted, and the last of them whose answer was finished.
+    pub(crate) turn: u64,
+    pub(crate) answered_turn: u64,
+    /// When the last handshake was finished, or a peer's initiation accepted.
     pub(crate) last_session: Option<Instant>,
     pub(crate) last_sent: Option<Instant>,
     pub(crate) round_trip: Option<Duration>,
@@ -77,6 +81,8 @@ impl Contact {
             aes,
             greatest: None,
             last_accepted: None,
+            turn: 0,
+            answered_turn: 0,
             last_session: None,
             last_sent: None,
             round_trip: None,

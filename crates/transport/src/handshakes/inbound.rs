@@ -1,13 +1,11 @@
 //! Inbound handshake messages, cheapest checks first; `docs/spec/session.md#admission`.
 
-use super::contact::Answered;
 use super::{Handshakes, MAX_TRANSMITS};
 use crate::message::{NewSession, Origin};
-use crate::timing::INITIATION_INTERVAL;
-use crate::{Discard, Lane, PeerId, ToSessions, Transmit};
+use crate::{Discard, Lane, ToSessions, Transmit};
 use bytes::Bytes;
-use falconet_crypto::{Now, Suite};
-use falconet_handshake::{CookieReply, Decision, Initiation, Mac1, Mac1Checked, Message, Response, Verified};
+use falconet_crypto::Now;
+use falconet_handshake::{CookieReply, Decision, Initiation, Mac1Checked, Message, Response};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -68,80 +66,11 @@ impl Handshakes {
         self.transmits.push_back(transmit(from, &reply));
     }
 
-    /// From the first Diffie-Hellman to the session keys.
-    fn accept(
-        &mut self,
-        now: Now,
-        from: SocketAddr,
-        initiation: Mac1Checked<Initiation>,
-    ) -> Result<(), Discard> {
-        let suite = initiation.suite();
-        let identified = initiation.identify(&self.local)?;
-        let Some(&peer) = self.by_key.get(identified.peer_key()) else {
-            let (peer, verified) = self.admit_stranger(now, suite, identified)?;
-            return self.respond(now, from, peer, verified);
-        };
-        let contact = self.contacts.get_mut(peer.slot()).and_then(Option::as_deref_mut);
-        let contact = contact.ok_or(Discard::UnknownPeer)?;
-        if suite == Suite::Aes256Gcm && !contact.aes {
-            return Err(Discard::SuiteRefused);
-        }
-        let is_recent = |at| now.instant.saturating_duration_since(at) < INITIATION_INTERVAL;
-        if contact.last_accepted.is_some_and(is_recent) {
-            return Err(Discard::InitiationTooSoon);
-        }
-        let verified = identified.verify(&contact.statics)?;
-        self.respond(now, from, peer, verified)
-    }
-
-    /// The last check, then the response and the session keys.
-    fn respond(
-        &mut self,
-        now: Now,
-        from: SocketAddr,
-        peer: PeerId,
-        verified: Verified,
-    ) -> Result<(), Discard> {
-        let contact = self.contacts.get_mut(peer.slot()).and_then(Option::as_deref_mut);
-        let contact = contact.ok_or(Discard::UnknownPeer)?;
-        let key = *contact.statics.key();
-        let timestamp = verified.timestamp();
-        if contact.greatest >= Some(timestamp) {
-            return Err(Discard::ReplayedInitiation);
-        }
-        let index = self.indices.allocate(now.instant, &mut self.rng);
-        let index = index.ok_or(Discard::Overloaded)?;
-        let (keys, mut response) = verified.respond(&contact.statics, index, &mut self.rng)?;
-        // docs/spec/session.md#response-cookie
-        if let Some(cookie) = contact.cookie(now.instant, from) {
-            cookie.stamp_response(&mut response);
-        }
-        let forgotten = contact.answered.replace(Answered {
-            index,
-            mac1: Mac1::of_response(&response),
-            to: from,
-        });
-        contact.greatest = Some(timestamp);
-        contact.last_accepted = Some(now.instant);
-        contact.last_session = Some(now.instant);
-        self.by_index.insert(index, peer);
-        self.forget_indices([forgotten.map(|answered| answered.index)]);
-        self.stats.accepted += 1;
-        self.outbox.push_back(ToSessions(NewSession {
-            peer,
-            key,
-            keys,
-            from: Origin::Accepted {
-                response: transmit(from, &response),
-            },
-        }));
-        Ok(())
-    }
-
     fn handle_response(&mut self, now: Now, response: Response) -> Result<(), Discard> {
         let index = response.receiver();
         let peer = *self.by_index.get(&index).ok_or(Discard::Unsolicited)?;
-        if !self.has_room() {
+        // Its Diffie-Hellmans are never offloaded, so it waits behind nobody's.
+        if !self.outbox.has_room_for_dialled() {
             return Err(Discard::NoRoom);
         }
         let response = response.check_mac1(&self.local)?;
@@ -159,7 +88,7 @@ impl Handshakes {
         let finished = contact.finish_pending(index);
         self.forget_indices(finished);
         self.stats.dialled += 1;
-        self.outbox.push_back(ToSessions(NewSession {
+        self.outbox.push(ToSessions(NewSession {
             peer,
             key: *statics.key(),
             keys,
@@ -199,7 +128,7 @@ impl Handshakes {
     }
 }
 
-fn transmit(to: SocketAddr, datagram: &[u8]) -> Transmit {
+pub(super) fn transmit(to: SocketAddr, datagram: &[u8]) -> Transmit {
     Transmit {
         to,
         lane: Lane::Authenticated,

@@ -1,11 +1,14 @@
 //! The engine of the handshake thread: admission, pending initiations, timestamps, cookies, retries.
 
+mod accept;
 mod contact;
 mod dial;
 mod gate;
 mod inbound;
+mod outbox;
 mod strangers;
 mod timestamps;
+mod work;
 
 use crate::deadlines::Deadlines;
 use crate::index::Indices;
@@ -16,22 +19,23 @@ use contact::Contact;
 use falconet_crypto::{Now, SecretBytes, SessionIndex, Suite, Tai64N, TransportPublicKey};
 use falconet_handshake::{LocalStatic, PeerStatic};
 use gate::Gate;
+use outbox::Outbox;
 use rand_chacha::ChaCha20Rng;
 use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Instant;
 use timestamps::{Remembered, Timestamps};
+use work::Places;
+pub use work::{Finished, Work};
 
-/// Results that wait for the dataplane thread, one turn's worth; while full, initiations are discarded
-/// before their first Diffie-Hellman (`docs/spec/session.md#room`).
-const MAX_OUTBOX: usize = 64;
 /// Datagrams that wait to leave; while full, retries are put off and cookie replies are dropped.
 const MAX_TRANSMITS: usize = 4096;
 
 /// Lives on the handshake thread; `docs/spec/session.md`. See the crate's root for the event loop.
 pub struct Handshakes {
     config: TransportConfig,
-    local: LocalStatic,
+    local: Arc<LocalStatic>,
     rng: ChaCha20Rng,
     gate: Gate,
     indices: Indices,
@@ -43,7 +47,10 @@ pub struct Handshakes {
     timestamps: Timestamps,
     remembered: Remembered,
     transmits: VecDeque<Transmit>,
-    outbox: VecDeque<ToSessions>,
+    outbox: Outbox,
+    /// Initiations whose Diffie-Hellmans are under way: each is promised a place in `outbox`.
+    places: Places,
+    works: VecDeque<Work>,
     stats: HandshakeStats,
 }
 
@@ -67,8 +74,10 @@ pub struct HandshakeStats {
     pub answerable: usize,
     /// Greatest timestamps of keys that are no peers: at most 4,096.
     pub remembered: usize,
-    /// Results that wait for [`Handshakes::poll_message`]: at most 64.
+    /// Results that wait for [`Handshakes::poll_message`]: at most 64 of others' initiations and 64 of ours.
     pub queued_messages: usize,
+    /// Initiations whose Diffie-Hellmans are under way: with those of others' that wait, at most 64.
+    pub in_work: usize,
     /// Datagrams that wait for [`Handshakes::poll_transmit`]: at most 4,096.
     pub queued_transmits: usize,
     /// Datagrams discarded, by reason.
@@ -86,7 +95,7 @@ impl Handshakes {
         let gate = Gate::new(now, &config.admission, &mut rng);
         Self {
             config,
-            local,
+            local: Arc::new(local),
             rng,
             gate,
             indices: Indices::new(index_key),
@@ -97,7 +106,9 @@ impl Handshakes {
             timestamps: Timestamps::default(),
             remembered: Remembered::default(),
             transmits: VecDeque::new(),
-            outbox: VecDeque::new(),
+            outbox: Outbox::default(),
+            places: Places::default(),
+            works: VecDeque::new(),
             stats: HandshakeStats::default(),
         }
     }
@@ -221,7 +232,7 @@ impl Handshakes {
     /// For the dataplane thread. Poll only while its queue has room: a message must not be dropped, and
     /// what is not polled holds back new handshakes.
     pub fn poll_message(&mut self) -> Option<ToSessions> {
-        self.outbox.pop_front()
+        self.outbox.pop()
     }
 
     /// When [`Handshakes::handle_timeout`] wants to be called next.
@@ -239,11 +250,11 @@ impl Handshakes {
         self.local.public()
     }
 
-    /// Whether the result of another handshake has a place in the queue to the data plane. While it has
+    /// Whether the result of another initiation has a place in the queue to the data plane. While it has
     /// not, an initiation that is handed in is discarded (`docs/spec/session.md#room`): an embedder
     /// may as well leave it in its socket.
     pub fn has_room(&self) -> bool {
-        self.outbox.len() < MAX_OUTBOX
+        self.outbox.has_room_for_accepted(self.places.taken())
     }
 
     /// While true, every source has to prove its address by a cookie first, whatever the budgets say.
@@ -293,6 +304,7 @@ impl Handshakes {
             answerable: self.by_index.len(),
             remembered: self.remembered.iter().count(),
             queued_messages: self.outbox.len(),
+            in_work: self.places.taken(),
             queued_transmits: self.transmits.len(),
             ..self.stats.clone()
         }

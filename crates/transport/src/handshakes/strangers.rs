@@ -9,14 +9,8 @@ use falconet_handshake::{Identified, PeerStatic, Verified};
 use std::time::Instant;
 
 impl Handshakes {
-    /// Gives a place to the holder of an unknown key, once it has proved that it holds it: that costs one
-    /// Diffie-Hellman more than a known key does.
-    pub(super) fn admit_stranger(
-        &mut self,
-        now: Now,
-        suite: Suite,
-        identified: Identified,
-    ) -> Result<(PeerId, Verified), Discard> {
+    /// Whether the holder of an unknown key could get a place, before the Diffie-Hellman that this costs.
+    pub(super) fn may_take_in(&self, now: Now, suite: Suite) -> Result<PeerId, Discard> {
         if self.config.strangers == 0 {
             return Err(Discard::UnknownPeer);
         }
@@ -24,10 +18,19 @@ impl Handshakes {
         if suite == Suite::Aes256Gcm {
             return Err(Discard::SuiteRefused);
         }
-        let peer = self.free_place(now.instant).ok_or(Discard::StrangersFull)?;
-        let key = *identified.peer_key();
-        let statics = PeerStatic::new(&self.local, key, None);
-        let statics = statics.map_err(|_| falconet_handshake::Discard::LowOrderPoint)?;
+        self.free_place(now.instant).ok_or(Discard::StrangersFull)
+    }
+
+    /// Gives a place to the holder of an unknown key, if it proves that it holds it.
+    pub(super) fn take_in(
+        &mut self,
+        now: Now,
+        suite: Suite,
+        identified: Identified,
+        statics: PeerStatic,
+    ) -> Result<(PeerId, Verified), Discard> {
+        let peer = self.may_take_in(now, suite)?;
+        let key = *statics.key();
         let verified = identified.verify(&statics)?;
         if self.remembered.get(&key) >= Some(verified.timestamp()) {
             return Err(Discard::ReplayedInitiation);

@@ -44,6 +44,7 @@ fn junk_of_every_length_is_a_counted_discard() {
                 junk += 1;
             }
         }
+        network.settle();
         let node = &network.nodes[1];
         assert_eq!(node.received.len(), before);
         assert_eq!(node.discards.len(), junk);
@@ -96,6 +97,7 @@ fn every_flipped_bit_of_valid_datagrams_is_a_discard_and_spoils_nothing() {
                     datagram,
                 });
             }
+            network.settle();
             network.deliver(flight);
             number += 1;
         }

@@ -3,6 +3,9 @@
 #![allow(clippy::unwrap_used)] // Helpers of tests, where a panic is the report.
 #![allow(clippy::disallowed_methods)] // A test has to take its first reading of the clock from somewhere.
 
+/// Whether the nodes of a network have others compute their Diffie-Hellmans: see `tests/offloaded`.
+const OFFLOADED: bool = false;
+
 mod admission;
 mod hostile;
 mod limits;

@@ -127,6 +127,7 @@ fn check_caps(network: &Network) {
         let (handshakes, sessions) = node.endpoint.stats();
         assert!(handshakes.answerable <= 3 * peers, "{handshakes:?}");
         assert!(handshakes.remembered <= peers, "{handshakes:?}");
+        assert!(handshakes.in_work <= 64, "{handshakes:?}");
         assert_eq!(handshakes.queued_messages + handshakes.queued_transmits, 0);
         assert!(sessions.sessions <= 3 * peers, "{sessions:?}");
         assert!(sessions.buffered_entries <= 128 * peers && sessions.buffered_bytes <= (128 << 10) * peers);

@@ -4,7 +4,7 @@
 use bytes::Bytes;
 use falconet_crypto::{Now, TransportSecret};
 use falconet_transport::{
-    Content, Discard, Endpoint, Event, Lane, PeerConfig, PeerId, SendError, TransportConfig, kind,
+    Content, Discard, Endpoint, Event, Lane, PeerConfig, PeerId, SendError, TransportConfig, Work, kind,
 };
 use rand_chacha::ChaCha20Rng;
 use rand_core::{Rng, SeedableRng};
@@ -65,6 +65,8 @@ pub(crate) struct Network {
     /// Nobody polls events.
     pub(crate) keeps_events: bool,
     flights: BTreeMap<(Instant, u64), Flight>,
+    /// Diffie-Hellmans that nodes have given away, by when they are done, and for which life of the node.
+    works: BTreeMap<(Instant, u64), (usize, u32, Work)>,
     sequence: u64,
 }
 
@@ -91,6 +93,7 @@ impl Network {
         config: &TransportConfig,
         configure: impl Fn(usize, usize, PeerConfig) -> PeerConfig,
     ) -> Self {
+        let config = &config.clone().with_offload(crate::OFFLOADED);
         let now = Now {
             instant: Instant::now(),
             unix: Duration::from_secs(1_700_000_000),
@@ -110,6 +113,7 @@ impl Network {
             cut_off: None,
             keeps_events: false,
             flights: BTreeMap::new(),
+            works: BTreeMap::new(),
             sequence: 0,
         };
         for i in 0..nodes {
@@ -226,16 +230,20 @@ impl Network {
         }
     }
 
-    /// One datagram or one timer, if there is one before `end`.
+    /// One datagram, one timer or the end of one piece of work, if there is one before `end`.
     fn step(&mut self, end: Instant) -> bool {
         let flight = self.flights.keys().next().map(|key| key.0);
         let timers = self.nodes.iter().filter_map(|node| node.endpoint.poll_timeout());
         let timer = timers.min();
-        let Some(at) = flight.into_iter().chain(timer).min().filter(|at| *at <= end) else {
+        let work = self.works.keys().next().map(|key| key.0);
+        let events = flight.into_iter().chain(timer).chain(work);
+        let Some(at) = events.min().filter(|at| *at <= end) else {
             return false;
         };
         self.advance(at);
-        if flight.is_some_and(|flight| flight <= at)
+        if work == Some(at) {
+            self.finish_work();
+        } else if flight.is_some_and(|flight| flight <= at)
             && let Some((_, flight)) = self.flights.pop_first()
         {
             self.deliver(flight);
@@ -253,6 +261,30 @@ impl Network {
         }
         self.collect();
         true
+    }
+
+    /// Does what is done first; whoever gave it away may have lost its memory since.
+    fn finish_work(&mut self) {
+        let Some((_, (node, life, work))) = self.works.pop_first() else {
+            return;
+        };
+        let (now, node) = (self.clock_of(node), &mut self.nodes[node]);
+        if node.restarts == life
+            && let Err(reason) = node.endpoint.handle_finished(now, work.run())
+        {
+            node.discards.push(reason);
+        }
+    }
+
+    /// Work is done by others in up to 3 ms, so in another order than it was given away.
+    fn give_away(&mut self, node: usize) {
+        while let Some(work) = self.nodes[node].endpoint.poll_work() {
+            let takes = Duration::from_micros(u64::from(self.rng.next_u32() % 3000));
+            self.sequence += 1;
+            let life = self.nodes[node].restarts;
+            self.works
+                .insert((self.now.instant + takes, self.sequence), (node, life, work));
+        }
     }
 
     pub(crate) fn advance(&mut self, to: Instant) {
@@ -298,6 +330,7 @@ impl Network {
                 let datagram = transmit.datagram.to_vec();
                 self.launch(from, transmit.to, transmit.lane, datagram);
             }
+            self.give_away(i);
         }
     }
 
@@ -348,8 +381,18 @@ impl Network {
         percent > 0 && self.rng.next_u32() % 100 < percent
     }
 
-    /// Takes everything off the wire.
+    /// Ends all work that was given away, now.
+    pub(crate) fn settle(&mut self) {
+        self.collect();
+        while !self.works.is_empty() {
+            self.finish_work();
+            self.collect();
+        }
+    }
+
+    /// Takes everything off the wire, and what work under way has to say.
     pub(crate) fn intercept(&mut self) -> Vec<Flight> {
+        self.settle();
         std::mem::take(&mut self.flights).into_values().collect()
     }
 }

@@ -322,26 +322,27 @@ fn replayed_initiations_are_refused_also_after_the_session() {
     network.send(0, 1, &message(1)).unwrap();
     network.run_for(ms(100));
     let initiation = network.tap.as_ref().unwrap()[0].datagram.clone();
+    let replay = |network: &mut Network| {
+        network.nodes[1].discards.clear();
+        network.deliver(crate::network::Flight {
+            to: address(1),
+            from: address(5),
+            lane: Lane::Authenticated,
+            datagram: initiation.clone(),
+        });
+        network.settle();
+        assert_eq!(network.nodes[1].discards, [Discard::ReplayedInitiation]);
+        assert!(network.intercept().is_empty());
+    };
     for wait in [secs(1), secs(400)] {
         network.run_for(wait);
-        let now = network.now;
-        let from = address(5);
-        let result = network.nodes[1].endpoint.handle_datagram(
-            now,
-            from,
-            Lane::Authenticated,
-            &mut initiation.clone(),
-        );
-        assert_eq!(result, Err(Discard::ReplayedInitiation));
-        assert!(network.nodes[1].endpoint.poll_transmit().is_none());
+        network.intercept();
+        replay(&mut network);
     }
     // Removing the peer and adding it again forgets nothing.
-    let config = falconet_transport::PeerConfig::new(crate::network::secret(0).public());
-    let (now, endpoint) = (network.now, &mut network.nodes[1].endpoint);
-    endpoint.remove_peer(PeerId(0));
-    endpoint.add_peer(now, PeerId(0), &config).unwrap();
-    let result = endpoint.handle_datagram(now, address(5), Lane::Authenticated, &mut initiation.clone());
-    assert_eq!(result, Err(Discard::ReplayedInitiation));
+    network.forget(1, 0);
+    network.intercept();
+    replay(&mut network);
 }
 
 #[test]
