@@ -17,7 +17,8 @@ const ARROWS: &[(&str, &[&str])] = &[
         "falconet",
         &["crypto", "transport", "dataplane", "raptorcast", "pool"],
     ),
-    ("cli", &["crypto", "falconet"]),
+    ("sim", &["crypto", "transport", "raptorcast"]),
+    ("cli", &["crypto", "falconet", "sim"]),
 ];
 
 /// Crates without socket, thread, runtime or clock.
