@@ -18,7 +18,6 @@ use crate::inbound::Consumers;
 use crate::kernel_drops::KernelDrops;
 use crate::pacer::Pacer;
 use crate::receive::Receiver;
-use crate::scheduler::Scheduler;
 use crate::sender::{Inbox, Sender, inbox};
 use crate::sockets::Sockets;
 use crate::stats::{Counters, Published, Stats, add};
@@ -122,7 +121,6 @@ impl Dataplane {
     fn start_data_thread(&mut self, config: DataplaneConfig, parts: DataParts) -> Result<(), StartError> {
         let runtime = runtime().map_err(StartError::Thread)?;
         let guard = runtime.enter();
-        let scheduler = Scheduler::new(config.classes);
         let data_thread = DataThread {
             sessions: parts.sessions,
             consumers: parts.consumers,
@@ -131,7 +129,7 @@ impl Dataplane {
             from_handshakes: parts.from_handshakes,
             handshake_transmits: parts.handshake_transmits,
             egress: parts.sockets.egress(&config).map_err(StartError::Thread)?,
-            emission: Emission::new(scheduler, Pacer::new(config.rate), config.mtu),
+            emission: Emission::new(config.classes, Pacer::new(config.rate), config.mtu),
             receiver: Receiver::new(config.aggregation),
             timer: Timer::new().map_err(StartError::Thread)?,
             wake: parts.wake,

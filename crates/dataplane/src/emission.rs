@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::Bytes;
@@ -11,10 +10,12 @@ use falconet_transport::{Lane, LaneDecision, PeerId, Sessions};
 
 use crate::drop_reason::DropReason;
 use crate::egress::Egress;
-use crate::outgoing::{Class, Completion, Cost, Outgoing};
+use crate::outgoing::{Class, Cost, Outgoing, Recipients};
 use crate::pacer::{Pacer, wire_bytes};
 use crate::parked::{Parked, Ticket};
-use crate::scheduler::{Entry, GroupLimits, Scheduler};
+use crate::payloads::Run;
+use crate::report::{drop_datagrams, report};
+use crate::scheduler::{ClassLimits, GroupLimits, Scheduler};
 use crate::stats::Counters;
 use crate::unit::{MAX_UNIT_BYTES, Unit};
 
@@ -24,6 +25,9 @@ const HEADROOM: usize = 16;
 const TAIL: usize = 16;
 /// UDP and IPv4 headers, the least a datagram has in front of it.
 const LEAST_HEADERS: usize = 28;
+/// The least a peer may send in its turn, in bytes: eleven datagrams of 1,472, since eight already get most
+/// of what grouping gives.
+const LEAST_QUANTUM: usize = 16 * 1024;
 
 /// Schedules, paces, seals.
 pub(crate) struct Emission {
@@ -31,8 +35,8 @@ pub(crate) struct Emission {
     pacer: Pacer,
     parked: Parked,
     limits: GroupLimits,
-    group: Vec<Entry>,
-    expired: Vec<Entry>,
+    group: Vec<Run>,
+    expired: Vec<Run>,
     /// Peers found to send on a blocked lane; one group of each waits there.
     held: HashMap<PeerId, Lane>,
 }
@@ -57,14 +61,16 @@ pub(crate) enum Emitted {
 }
 
 impl Emission {
-    pub(crate) fn new(scheduler: Scheduler, pacer: Pacer, mtu: usize) -> Emission {
+    pub(crate) fn new(classes: [ClassLimits; Class::COUNT], pacer: Pacer, mtu: usize) -> Emission {
         let limits = GroupLimits {
             bytes: pacer.group_limit().unwrap_or(MAX_UNIT_BYTES),
             segment: mtu.saturating_sub(LEAST_HEADERS),
             overhead: HEADROOM + TAIL,
         };
+        // A turn holds a whole group, if the rate allows one that long.
+        let quantum = limits.bytes.clamp(LEAST_QUANTUM, MAX_UNIT_BYTES);
         Emission {
-            scheduler,
+            scheduler: Scheduler::new(classes, quantum),
             pacer,
             parked: Parked::default(),
             limits,
@@ -85,16 +91,26 @@ impl Emission {
 
     /// Schedules every datagram for every recipient.
     pub(crate) fn push(&mut self, now: Instant, outgoing: Outgoing, counters: &mut Counters) {
-        for datagram in outgoing.datagrams {
-            for peer in outgoing.to.as_slice() {
-                let entry = Entry {
-                    datagram: datagram.clone(),
-                    completion: outgoing.completion.clone(),
-                    queued: now,
-                };
-                self.enqueue(now, outgoing.class, *peer, entry, counters);
-            }
-        }
+        let Outgoing {
+            to,
+            class,
+            mut datagrams,
+            completion,
+        } = outgoing;
+        let (peers, told) = (to.as_slice(), completion.as_ref());
+        let mut drop = |datagrams: usize, reason| {
+            drop_datagrams(now, told, datagrams * peers.len(), reason, counters);
+        };
+        let offered = datagrams.len();
+        datagrams.retain(|datagram| !datagram.is_empty());
+        let filled = datagrams.len();
+        datagrams.retain(|datagram| datagram.len() + HEADROOM + TAIL <= MAX_UNIT_BYTES);
+        drop(offered - filled, DropReason::Empty);
+        drop(filled - datagrams.len(), DropReason::TooLong);
+        let refused = self
+            .scheduler
+            .push(now, class, peers, datagrams, completion.clone());
+        drop(refused, DropReason::QueueFull);
     }
 
     /// Schedules what `Sessions` has released.
@@ -106,12 +122,13 @@ impl Emission {
         counters: &mut Counters,
     ) {
         if let Some(ticket) = self.parked.take(tag) {
-            let entry = Entry {
-                datagram: plaintext,
+            let outgoing = Outgoing {
+                to: Recipients::One(ticket.peer),
+                class: ticket.class,
+                datagrams: vec![plaintext],
                 completion: ticket.completion,
-                queued: now,
             };
-            self.enqueue(now, ticket.class, ticket.peer, entry, counters);
+            self.push(now, outgoing, counters);
         }
     }
 
@@ -123,12 +140,8 @@ impl Emission {
         counters: &mut Counters,
     ) -> Option<Class> {
         let ticket = self.parked.take(tag)?;
-        drop_one(
-            now,
-            ticket.completion.as_ref(),
-            DropReason::HandshakeTimeout,
-            counters,
-        );
+        let reason = DropReason::HandshakeTimeout;
+        drop_datagrams(now, ticket.completion.as_ref(), 1, reason, counters);
         Some(ticket.class)
     }
 
@@ -137,10 +150,7 @@ impl Emission {
         let mut removed = Vec::new();
         self.scheduler.remove_peer(peer, &mut removed);
         let parked = self.parked.take_all(|ticket| ticket.peer == peer);
-        let completions = removed.into_iter().map(|(_, entry)| entry.completion);
-        for completion in completions.chain(parked.into_iter().map(|ticket| ticket.completion)) {
-            drop_one(now, completion.as_ref(), DropReason::PeerRemoved, counters);
-        }
+        self.give_up(now, removed, parked, DropReason::PeerRemoved, counters);
     }
 
     /// Gives up everything.
@@ -148,9 +158,20 @@ impl Emission {
         let mut removed = Vec::new();
         self.scheduler.drain(&mut removed);
         let parked = self.parked.take_all(|_| true);
-        let completions = removed.into_iter().map(|(_, entry)| entry.completion);
-        for completion in completions.chain(parked.into_iter().map(|ticket| ticket.completion)) {
-            drop_one(now, completion.as_ref(), DropReason::Shutdown, counters);
+        self.give_up(now, removed, parked, DropReason::Shutdown, counters);
+    }
+
+    fn give_up(
+        &mut self,
+        now: Instant,
+        mut removed: Vec<Run>,
+        parked: Vec<Ticket>,
+        reason: DropReason,
+        counters: &mut Counters,
+    ) {
+        drop_runs(&mut self.scheduler, &mut removed, now, reason, counters);
+        for ticket in parked {
+            drop_datagrams(now, ticket.completion.as_ref(), 1, reason, counters);
         }
     }
 
@@ -179,9 +200,8 @@ impl Emission {
         let (held, egress) = (&self.held, &turn.egress);
         let holds = |peer: PeerId| held.get(&peer).is_some_and(|lane| egress.is_blocked(*lane));
         let next = self.scheduler.poll_group(now, self.limits, holds, group, expired);
-        for entry in self.expired.drain(..) {
-            drop_one(now, entry.completion.as_ref(), DropReason::Expired, turn.counters);
-        }
+        let reason = DropReason::Expired;
+        drop_runs(&mut self.scheduler, &mut self.expired, now, reason, turn.counters);
         let Some((class, peer)) = next else {
             return Emitted::Nothing;
         };
@@ -189,7 +209,7 @@ impl Emission {
             turn.counters
                 .note_age(class, now.saturating_duration_since(first.queued));
         }
-        let bytes = self.group.iter().map(|entry| entry.datagram.len()).sum();
+        let bytes = self.datagrams().map(Bytes::len).sum();
         match turn.sessions.lane(turn.now, peer) {
             LaneDecision::Authenticated => self.seal_group(peer, turn),
             LaneDecision::Plain(to) => self.copy_group(peer, to, turn),
@@ -199,184 +219,127 @@ impl Emission {
         Emitted::Group(bytes)
     }
 
-    /// The one copy of a datagram: into the group's buffer, where it is sealed.
+    /// The datagrams of the present group.
+    fn datagrams(&self) -> impl Iterator<Item = &Bytes> {
+        self.group.iter().flat_map(|run| self.scheduler.datagrams(run))
+    }
+
+    /// The one copy of a datagram: into the group's buffer, where it is sealed. What cannot be sealed ends the
+    /// group, since the rest of it has the same session.
     fn seal_group(&mut self, peer: PeerId, turn: &mut Turn<'_>) {
         let mut bytes = turn.egress.buffer();
-        let (mut to, mut segment) = (None, 0);
-        let now = turn.now;
-        self.group.retain(|entry| {
+        let (mut to, mut segment, mut sealed) = (None, 0, 0);
+        for datagram in self.datagrams() {
             let start = bytes.len();
             bytes.extend_from_slice(&[0; HEADROOM]);
-            bytes.extend_from_slice(&entry.datagram);
+            bytes.extend_from_slice(datagram);
             bytes.extend_from_slice(&[0; TAIL]);
-            let sealed = turn.sessions.seal(now, peer, &mut bytes[start..]);
-            match sealed {
-                Ok(address) => {
-                    to = Some(address);
-                    segment = segment.max(bytes.len() - start);
-                }
-                Err(_) => {
-                    bytes.truncate(start);
-                    let completion = entry.completion.as_ref();
-                    drop_one(now.instant, completion, DropReason::SendRefused, turn.counters);
-                }
-            }
-            sealed.is_ok()
-        });
+            let Ok(address) = turn.sessions.seal(turn.now, peer, &mut bytes[start..]) else {
+                bytes.truncate(start);
+                break;
+            };
+            to = Some(address);
+            segment = segment.max(bytes.len() - start);
+            sealed += 1;
+        }
+        let refused = self.datagrams().count() - sealed;
+        turn.counters.note_dropped(DropReason::SendRefused, refused);
         match to {
             Some(to) => {
                 let unit = Unit::new(Lane::Authenticated, to, segment, bytes);
-                self.send_group(peer, unit, HEADROOM + TAIL, turn);
+                self.send_group(peer, unit, sealed, HEADROOM + TAIL, turn);
             }
-            None => turn.egress.recycle(bytes),
+            None => {
+                turn.egress.recycle(bytes);
+                report(&mut self.scheduler, &mut self.group, 0, 0, turn.now.instant);
+            }
         }
     }
 
     fn copy_group(&mut self, peer: PeerId, to: SocketAddr, turn: &mut Turn<'_>) {
         let mut bytes = turn.egress.buffer();
-        let segment = self.group.first().map_or(0, |entry| entry.datagram.len());
-        for entry in &self.group {
-            bytes.extend_from_slice(&entry.datagram);
+        let (mut segment, mut count) = (0, 0);
+        for datagram in self.datagrams() {
+            bytes.extend_from_slice(datagram);
+            segment = segment.max(datagram.len());
+            count += 1;
         }
-        self.send_group(peer, Unit::new(Lane::Plain, to, segment, bytes), 0, turn);
+        let unit = Unit::new(Lane::Plain, to, segment, bytes);
+        self.send_group(peer, unit, count, 0, turn);
     }
 
-    /// Sends a group whose datagrams are longer than their plaintexts by `overhead`.
-    fn send_group(&mut self, peer: PeerId, mut unit: Unit, overhead: usize, turn: &mut Turn<'_>) {
-        match turn.egress.route(unit.lane, unit.to) {
+    /// Sends a group of the first `count` datagrams, longer than their plaintexts by `overhead` each.
+    fn send_group(
+        &mut self,
+        peer: PeerId,
+        mut unit: Unit,
+        count: usize,
+        overhead: usize,
+        turn: &mut Turn<'_>,
+    ) {
+        let (now, lane) = (turn.now.instant, unit.lane);
+        match turn.egress.route(lane, unit.to) {
             Ok(to) => unit.to = to,
             Err(reason) => {
                 turn.egress.recycle(unit.into_buffer());
-                return self.drop_group(reason, turn);
+                turn.counters.note_dropped(reason, count);
+                return report(&mut self.scheduler, &mut self.group, 0, 0, now);
             }
         }
-        let (now, to, lane) = (turn.now.instant, unit.to, unit.lane);
-        let lengths = self.group.iter().map(|entry| entry.datagram.len() + overhead);
-        self.pacer
-            .charge(now, lengths.map(|length| wire_bytes(length, to)).sum());
+        let lengths = self
+            .datagrams()
+            .take(count)
+            .map(|datagram| datagram.len() + overhead);
+        let wire = lengths.map(|length| wire_bytes(length, unit.to)).sum();
+        self.pacer.charge(now, wire);
         let refused = turn.egress.push(now, unit, turn.counters);
         if turn.egress.is_blocked(lane) {
             self.held.insert(peer, lane);
         }
-        let left = self.group.len().saturating_sub(refused);
-        report(&mut self.group, left, overhead, now);
+        let left = count.saturating_sub(refused);
+        report(&mut self.scheduler, &mut self.group, left, overhead, now);
     }
 
     fn buffer_group(&mut self, peer: PeerId, class: Class, turn: &mut Turn<'_>) {
         let now = turn.now;
-        for entry in self.group.drain(..) {
-            let ticket = Ticket {
-                peer,
-                class,
-                completion: entry.completion,
-            };
-            let refused = match self.parked.insert(ticket) {
-                Err(ticket) => Some(ticket),
-                Ok(tag) => match turn.sessions.buffer(now, peer, entry.datagram, tag) {
-                    Ok(()) => None,
-                    Err(_) => self.parked.take(tag),
-                },
-            };
-            if let Some(ticket) = refused {
-                let completion = ticket.completion.as_ref();
-                drop_one(now.instant, completion, DropReason::BufferFull, turn.counters);
+        for run in self.group.drain(..) {
+            let completion = self.scheduler.completion(&run);
+            for datagram in self.scheduler.datagrams(&run) {
+                let ticket = Ticket {
+                    peer,
+                    class,
+                    completion: completion.cloned(),
+                };
+                let kept = match self.parked.insert(ticket) {
+                    Err(_) => false,
+                    Ok(tag) => {
+                        let buffered = turn.sessions.buffer(now, peer, datagram.clone(), tag);
+                        buffered.is_ok() || self.parked.take(tag).is_none()
+                    }
+                };
+                if !kept {
+                    let reason = DropReason::BufferFull;
+                    drop_datagrams(now.instant, completion, 1, reason, turn.counters);
+                }
             }
+            self.scheduler.release(run);
         }
     }
 
     fn drop_group(&mut self, reason: DropReason, turn: &mut Turn<'_>) {
-        for entry in self.group.drain(..) {
-            drop_one(turn.now.instant, entry.completion.as_ref(), reason, turn.counters);
-        }
-    }
-
-    fn enqueue(&mut self, now: Instant, class: Class, peer: PeerId, entry: Entry, counters: &mut Counters) {
-        let wrong = match entry.datagram.len() {
-            0 => Some(DropReason::Empty),
-            length if length + HEADROOM + TAIL > MAX_UNIT_BYTES => Some(DropReason::TooLong),
-            _ => None,
-        };
-        if let Some(reason) = wrong {
-            return drop_one(now, entry.completion.as_ref(), reason, counters);
-        }
-        if let Err(entry) = self.scheduler.push(class, peer, entry) {
-            drop_one(now, entry.completion.as_ref(), DropReason::QueueFull, counters);
-        }
+        let now = turn.now.instant;
+        drop_runs(&mut self.scheduler, &mut self.group, now, reason, turn.counters);
     }
 }
 
-fn drop_one(
+/// Gives up `runs`.
+fn drop_runs(
+    scheduler: &mut Scheduler,
+    runs: &mut Vec<Run>,
     now: Instant,
-    completion: Option<&Arc<dyn Completion>>,
     reason: DropReason,
     counters: &mut Counters,
 ) {
-    counters.note_dropped(reason, 1);
-    if let Some(completion) = completion {
-        completion.finished(0, 1, 0, now);
-    }
-}
-
-/// Tells the completions of a group, one call for neighbours of the same one: the first `left` datagrams
-/// left, the others were refused.
-fn report(group: &mut Vec<Entry>, left: usize, overhead: usize, now: Instant) {
-    let mut open: Option<(Arc<dyn Completion>, usize, usize, usize)> = None;
-    for (position, entry) in group.drain(..).enumerate() {
-        let Some(completion) = entry.completion else {
-            continue;
-        };
-        let same = open
-            .as_ref()
-            .is_some_and(|part| Arc::ptr_eq(&part.0, &completion));
-        if !same && let Some(part) = open.take() {
-            part.0.finished(part.1, part.2, part.3, now);
-        }
-        let part = open.get_or_insert((completion, 0, 0, 0));
-        if position < left {
-            part.1 += 1;
-            part.3 += entry.datagram.len() + overhead;
-        } else {
-            part.2 += 1;
-        }
-    }
-    if let Some(part) = open {
-        part.0.finished(part.1, part.2, part.3, now);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::sync::Mutex;
-
-    use super::*;
-
-    #[derive(Default)]
-    struct Log(Mutex<Vec<(usize, usize, usize)>>);
-
-    impl Completion for Log {
-        fn finished(&self, sent: usize, dropped: usize, sent_bytes: usize, _at: Instant) {
-            self.0.lock().unwrap().push((sent, dropped, sent_bytes));
-        }
-    }
-
-    #[test]
-    fn neighbours_of_one_completion_are_reported_together() {
-        let (first, second) = (Arc::new(Log::default()), Arc::new(Log::default()));
-        let now = Instant::now();
-        let entry = |log: &Arc<Log>| Entry {
-            datagram: Bytes::from_static(&[0x20; 10]),
-            completion: Some(Arc::clone(log) as Arc<dyn Completion>),
-            queued: now,
-        };
-        let mut group = vec![
-            entry(&first),
-            entry(&first),
-            entry(&second),
-            entry(&second),
-            entry(&first),
-        ];
-        report(&mut group, 3, 32, now);
-        assert_eq!(*first.0.lock().unwrap(), [(2, 0, 84), (0, 1, 0)]);
-        assert_eq!(*second.0.lock().unwrap(), [(1, 1, 42)]);
-    }
+    counters.note_dropped(reason, runs.iter().map(Run::len).sum());
+    report(scheduler, runs, 0, 0, now);
 }

@@ -43,6 +43,7 @@
 //! # Ok::<(), std::net::AddrParseError>(())
 //! ```
 
+mod class_queue;
 mod clock;
 mod config;
 mod data_thread;
@@ -60,7 +61,9 @@ mod kernel_drops;
 mod outgoing;
 mod pacer;
 mod parked;
+mod payloads;
 mod receive;
+mod report;
 mod scheduler;
 mod sender;
 mod socket;

@@ -119,6 +119,13 @@ pub(crate) struct Cost {
     pub(crate) bytes: usize,
 }
 
+impl Cost {
+    pub(crate) fn subtract(&mut self, less: Cost) {
+        self.entries -= less.entries;
+        self.bytes -= less.bytes;
+    }
+}
+
 /// Told by the dataplane thread when datagrams of an [`Outgoing`] have left or were given up.
 ///
 /// Called on the dataplane thread: must be cheap and never block. One `Outgoing` is reported in any

@@ -1,20 +1,14 @@
-//! What leaves next: classes by weight, peers in turn, bounds and ages.
+//! What leaves next: classes by weight, bounds and ages.
 
-use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use falconet_transport::PeerId;
 
-use crate::outgoing::{Class, Completion, Cost, ENTRY_OVERHEAD};
-use crate::unit::{MAX_SEGMENTS, MAX_UNIT_BYTES};
-
-/// Bytes a peer may send in its turn before the next peer of the class has its own: eleven datagrams of
-/// 1,472 bytes, since eight already get most of what grouping gives.
-const QUANTUM: usize = 16 * 1024;
-/// Scale of the virtual times: divisible by every default weight.
-const VIRTUAL_SCALE: u64 = 840;
+use crate::class_queue::ClassQueue;
+use crate::outgoing::{Class, Completion, Cost};
+use crate::payloads::{Payloads, Run};
 
 /// Bounds, weight and age of one class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,19 +21,6 @@ pub(crate) struct ClassLimits {
     pub(crate) bytes: usize,
     /// Older datagrams are dropped instead of sent.
     pub(crate) max_age: Duration,
-}
-
-/// One datagram that waits to leave.
-pub(crate) struct Entry {
-    pub(crate) datagram: Bytes,
-    pub(crate) completion: Option<Arc<dyn Completion>>,
-    pub(crate) queued: Instant,
-}
-
-impl Entry {
-    fn cost(&self) -> usize {
-        self.datagram.len() + ENTRY_OVERHEAD
-    }
 }
 
 /// How long a group may be.
@@ -60,13 +41,16 @@ pub(crate) struct GroupLimits {
 /// (docs/spec/threads.md#classes).
 pub(crate) struct Scheduler {
     classes: [ClassQueue; Class::COUNT],
+    payloads: Payloads,
     virtual_now: u64,
 }
 
 impl Scheduler {
-    pub(crate) fn new(limits: [ClassLimits; Class::COUNT]) -> Scheduler {
+    /// A peer sends up to `quantum` bytes in its turn.
+    pub(crate) fn new(limits: [ClassLimits; Class::COUNT], quantum: usize) -> Scheduler {
         Scheduler {
-            classes: limits.map(ClassQueue::new),
+            classes: limits.map(|limits| ClassQueue::new(limits, quantum)),
+            payloads: Payloads::default(),
             virtual_now: 0,
         }
     }
@@ -74,30 +58,44 @@ impl Scheduler {
     /// Whether `cost` fits into `class`; an empty class takes anything, so that nothing waits for ever.
     pub(crate) fn has_room(&self, class: Class, cost: Cost) -> bool {
         let queue = &self.classes[class.index()];
-        queue.held.entries == 0
-            || (queue.held.entries + cost.entries <= queue.limits.entries
-                && queue.held.bytes + cost.bytes <= queue.limits.bytes)
+        queue.held.entries == 0 || queue.fits(cost)
     }
 
-    /// Queues a datagram.
-    ///
-    /// # Errors
-    /// Gives the entry back if the class is at its cap (docs/spec/threads.md#queue-bounds).
-    pub(crate) fn push(&mut self, class: Class, peer: PeerId, entry: Entry) -> Result<(), Entry> {
-        let virtual_now = self.virtual_now;
-        self.classes[class.index()].push(virtual_now, peer, entry)
+    /// Queues `datagrams` for each of `peers`; returns how many of them, from the end, do not fit within the
+    /// class's caps (docs/spec/threads.md#queue-bounds).
+    pub(crate) fn push(
+        &mut self,
+        now: Instant,
+        class: Class,
+        peers: &[PeerId],
+        mut datagrams: Vec<Bytes>,
+        completion: Option<Arc<dyn Completion>>,
+    ) -> usize {
+        let queue = &mut self.classes[class.index()];
+        let offered = datagrams.len();
+        datagrams.truncate(queue.room_for(&datagrams, peers.len()));
+        let refused = offered - datagrams.len();
+        if datagrams.is_empty() || peers.is_empty() {
+            return refused;
+        }
+        let run = self.payloads.insert(datagrams, completion, peers.len(), now);
+        let cost = self.payloads.cost(&run);
+        for peer in peers {
+            queue.push(self.virtual_now, *peer, run, cost);
+        }
+        refused
     }
 
     /// Takes the next group into `group`: datagrams of one peer and class, equal in length but for a
     /// shorter last one. Peers that `holds` names are passed over. What was found too old goes into
-    /// `expired` (docs/spec/threads.md#age).
+    /// `expired` (docs/spec/threads.md#age). The runs in both are to be released.
     pub(crate) fn poll_group(
         &mut self,
         now: Instant,
         limits: GroupLimits,
         holds: impl Fn(PeerId) -> bool,
-        group: &mut Vec<Entry>,
-        expired: &mut Vec<Entry>,
+        group: &mut Vec<Run>,
+        expired: &mut Vec<Run>,
     ) -> Option<(Class, PeerId)> {
         let mut passed_over = [false; Class::COUNT];
         loop {
@@ -107,32 +105,46 @@ impl Scheduler {
                 .min_by_key(|class| self.classes[class.index()].virtual_time)?;
             let queue = &mut self.classes[class.index()];
             self.virtual_now = self.virtual_now.max(queue.virtual_time);
-            let Some(peer) = queue.next_turn(&holds) else {
+            let Some(peer) = queue.next_turn(&self.payloads, &holds) else {
                 // Being passed over saves nothing up, as being idle does not.
                 queue.virtual_time = self.virtual_now;
                 passed_over[class.index()] = true;
                 continue;
             };
-            if queue.take_turn(peer, now, limits, group, expired) {
+            queue.expire(&self.payloads, peer, now, expired);
+            if queue.take_turn(&mut self.payloads, peer, limits, group) {
                 return Some((class, peer));
             }
         }
     }
 
+    /// The datagrams of `run`.
+    pub(crate) fn datagrams(&self, run: &Run) -> &[Bytes] {
+        self.payloads.datagrams(run)
+    }
+
+    /// Who is told of the datagrams of `run`.
+    pub(crate) fn completion(&self, run: &Run) -> Option<&Arc<dyn Completion>> {
+        self.payloads.completion(run)
+    }
+
+    /// A run that was taken is done with.
+    pub(crate) fn release(&mut self, run: Run) {
+        self.payloads.release(run);
+    }
+
     /// Takes out everything queued for `peer`.
-    pub(crate) fn remove_peer(&mut self, peer: PeerId, removed: &mut Vec<(Class, Entry)>) {
-        for class in Class::ALL {
-            let entries = self.classes[class.index()].remove_peer(peer);
-            removed.extend(entries.into_iter().map(|entry| (class, entry)));
+    pub(crate) fn remove_peer(&mut self, peer: PeerId, removed: &mut Vec<Run>) {
+        for class in &mut self.classes {
+            class.remove_peer(&self.payloads, peer, removed);
         }
     }
 
     /// Takes out everything.
-    pub(crate) fn drain(&mut self, removed: &mut Vec<(Class, Entry)>) {
-        for class in Class::ALL {
-            while let Some(peer) = self.classes[class.index()].turns.front().copied() {
-                let entries = self.classes[class.index()].remove_peer(peer);
-                removed.extend(entries.into_iter().map(|entry| (class, entry)));
+    pub(crate) fn drain(&mut self, removed: &mut Vec<Run>) {
+        for class in &mut self.classes {
+            while let Some(peer) = class.first_peer() {
+                class.remove_peer(&self.payloads, peer, removed);
             }
         }
     }
@@ -145,163 +157,6 @@ impl Scheduler {
     pub(crate) fn depth(&self, class: Class) -> Cost {
         self.classes[class.index()].held
     }
-}
-
-struct ClassQueue {
-    limits: ClassLimits,
-    virtual_time: u64,
-    held: Cost,
-    peers: HashMap<PeerId, PeerQueue>,
-    /// Peers with something queued, in the order of their turns.
-    turns: VecDeque<PeerId>,
-}
-
-#[derive(Default)]
-struct PeerQueue {
-    entries: VecDeque<Entry>,
-    /// Bytes left of this turn.
-    deficit: usize,
-}
-
-impl ClassQueue {
-    fn new(limits: ClassLimits) -> ClassQueue {
-        ClassQueue {
-            limits,
-            virtual_time: 0,
-            held: Cost::default(),
-            peers: HashMap::new(),
-            turns: VecDeque::new(),
-        }
-    }
-
-    fn push(&mut self, virtual_now: u64, peer: PeerId, entry: Entry) -> Result<(), Entry> {
-        let cost = entry.cost();
-        let full = self.held.entries >= self.limits.entries
-            || self.held.bytes.saturating_add(cost) > self.limits.bytes;
-        if full {
-            return Err(entry);
-        }
-        if self.held.entries == 0 {
-            self.virtual_time = self.virtual_time.max(virtual_now);
-        }
-        self.held.entries += 1;
-        self.held.bytes += cost;
-        let queue = self.peers.entry(peer).or_default();
-        if queue.entries.is_empty() {
-            queue.deficit = QUANTUM;
-            self.turns.push_back(peer);
-        }
-        queue.entries.push_back(entry);
-        Ok(())
-    }
-
-    /// One group of the peer at the front; false if all that was looked at had expired.
-    fn take_turn(
-        &mut self,
-        peer: PeerId,
-        now: Instant,
-        limits: GroupLimits,
-        group: &mut Vec<Entry>,
-        expired: &mut Vec<Entry>,
-    ) -> bool {
-        let Some(queue) = self.peers.get_mut(&peer) else {
-            return false;
-        };
-        let held_before = (expired.len(), group.len());
-        while queue
-            .entries
-            .front()
-            .is_some_and(|e| is_expired(e, now, self.limits.max_age))
-        {
-            expired.extend(queue.entries.pop_front());
-        }
-        let sent = take_group(queue, limits, group);
-        let taken = expired
-            .iter()
-            .skip(held_before.0)
-            .chain(group.iter().skip(held_before.1));
-        for entry in taken {
-            self.held.entries -= 1;
-            self.held.bytes -= entry.cost();
-        }
-        queue.deficit = queue.deficit.saturating_sub(sent);
-        self.virtual_time += sent as u64 * VIRTUAL_SCALE / self.limits.weight.max(1);
-        if queue.entries.is_empty() {
-            self.peers.remove(&peer);
-            self.turns.pop_front();
-        }
-        sent > 0
-    }
-
-    /// The peer at the front, once its turn pays for its next datagram; `None` if each is to be passed over.
-    /// A lone peer shares with nobody and has no turns. A datagram costs at most five, so the loop ends.
-    fn next_turn(&mut self, holds: &impl Fn(PeerId) -> bool) -> Option<PeerId> {
-        let mut passed_over = 0;
-        let is_alone = self.turns.len() == 1;
-        while passed_over < self.turns.len() {
-            let peer = *self.turns.front()?;
-            if holds(peer) {
-                passed_over += 1;
-            } else {
-                passed_over = 0;
-                let queue = self.peers.get_mut(&peer)?;
-                if is_alone {
-                    queue.deficit = MAX_UNIT_BYTES;
-                }
-                let next = queue.entries.front().map_or(0, |entry| entry.datagram.len());
-                if queue.deficit >= next {
-                    return Some(peer);
-                }
-                queue.deficit += QUANTUM;
-            }
-            self.turns.rotate_left(1);
-        }
-        None
-    }
-
-    fn remove_peer(&mut self, peer: PeerId) -> VecDeque<Entry> {
-        let Some(queue) = self.peers.remove(&peer) else {
-            return VecDeque::new();
-        };
-        self.turns.retain(|turn| *turn != peer);
-        for entry in &queue.entries {
-            self.held.entries -= 1;
-            self.held.bytes -= entry.cost();
-        }
-        queue.entries
-    }
-}
-
-fn is_expired(entry: &Entry, now: Instant, max_age: Duration) -> bool {
-    now.saturating_duration_since(entry.queued) > max_age
-}
-
-/// Moves the longest allowed run from the front of `queue` into `group`; returns its bytes.
-fn take_group(queue: &mut PeerQueue, limits: GroupLimits, group: &mut Vec<Entry>) -> usize {
-    let Some(first) = queue.entries.front() else {
-        return 0;
-    };
-    let length = first.datagram.len() + limits.overhead;
-    let most = limits.bytes.min(MAX_UNIT_BYTES).min(queue.deficit);
-    let mut total = 0;
-    for taken in 0..MAX_SEGMENTS {
-        let Some(next) = queue.entries.front() else {
-            break;
-        };
-        let next_length = next.datagram.len() + limits.overhead;
-        let fits = next_length <= length
-            && total + next_length <= most
-            && length - limits.overhead <= limits.segment;
-        if taken > 0 && !fits {
-            break;
-        }
-        total += next_length;
-        group.extend(queue.entries.pop_front());
-        if next_length < length {
-            break;
-        }
-    }
-    total
 }
 
 #[cfg(test)]

@@ -155,7 +155,7 @@ struct Submissions {
 }
 
 struct ClassInlet {
-    queue: crossbeam_channel::Sender<Outgoing>,
+    queue: crossbeam_channel::Sender<(Outgoing, Cost)>,
     bytes: Arc<AtomicUsize>,
     byte_cap: usize,
 }
@@ -166,19 +166,19 @@ impl Submissions {
             return Err(TrySendError::Closed);
         }
         let inlet = &self.classes[outgoing.class.index()];
-        let cost = outgoing.cost().bytes;
-        let before = inlet.bytes.fetch_add(cost, Ordering::AcqRel);
-        if before > 0 && before.saturating_add(cost) > inlet.byte_cap {
-            inlet.bytes.fetch_sub(cost, Ordering::AcqRel);
+        let cost = outgoing.cost();
+        let before = inlet.bytes.fetch_add(cost.bytes, Ordering::AcqRel);
+        if before > 0 && before.saturating_add(cost.bytes) > inlet.byte_cap {
+            inlet.bytes.fetch_sub(cost.bytes, Ordering::AcqRel);
             return Err(TrySendError::Full(outgoing));
         }
-        match inlet.queue.try_send(outgoing) {
+        match inlet.queue.try_send((outgoing, cost)) {
             Ok(()) => {
                 self.wake.wake();
                 Ok(())
             }
-            Err(crossbeam_channel::TrySendError::Full(back)) => {
-                inlet.bytes.fetch_sub(cost, Ordering::AcqRel);
+            Err(crossbeam_channel::TrySendError::Full((back, _))) => {
+                inlet.bytes.fetch_sub(cost.bytes, Ordering::AcqRel);
                 Err(TrySendError::Full(back))
             }
             Err(crossbeam_channel::TrySendError::Disconnected(_)) => Err(TrySendError::Closed),
@@ -196,10 +196,10 @@ pub(crate) struct Inbox {
 }
 
 struct ClassOutlet {
-    queue: Receiver<Outgoing>,
+    queue: Receiver<(Outgoing, Cost)>,
     bytes: Arc<AtomicUsize>,
     /// Taken from the queue, waiting for room in the scheduler.
-    next: Option<Outgoing>,
+    next: Option<(Outgoing, Cost)>,
 }
 
 impl Inbox {
@@ -209,11 +209,11 @@ impl Inbox {
         if outlet.next.is_none() {
             outlet.next = outlet.queue.try_recv().ok();
         }
-        if !has_room(outlet.next.as_ref()?.cost()) {
+        if !has_room(outlet.next.as_ref()?.1) {
             return None;
         }
-        let outgoing = outlet.next.take()?;
-        outlet.bytes.fetch_sub(outgoing.cost().bytes, Ordering::AcqRel);
+        let (outgoing, cost) = outlet.next.take()?;
+        outlet.bytes.fetch_sub(cost.bytes, Ordering::AcqRel);
         self.made_room = true;
         Some(outgoing)
     }
@@ -246,8 +246,8 @@ impl Inbox {
         self.closed.store(true, Ordering::Release);
         let mut left = Vec::new();
         for outlet in &mut self.classes {
-            left.extend(outlet.next.take());
-            left.extend(outlet.queue.try_iter());
+            let waiting = outlet.next.take().into_iter().chain(outlet.queue.try_iter());
+            left.extend(waiting.map(|(outgoing, _)| outgoing));
         }
         // Whoever waits for these to be carried out learns of the end now.
         self.commands.try_iter().for_each(drop);

@@ -1,6 +1,10 @@
+use std::collections::{HashMap, VecDeque};
+
 use proptest::prelude::*;
 
 use super::*;
+use crate::outgoing::ENTRY_OVERHEAD;
+use crate::unit::{MAX_SEGMENTS, MAX_UNIT_BYTES};
 
 const LIMITS: GroupLimits = GroupLimits {
     bytes: MAX_UNIT_BYTES,
@@ -9,31 +13,41 @@ const LIMITS: GroupLimits = GroupLimits {
 };
 
 fn scheduler(weights: [u64; 4]) -> Scheduler {
-    Scheduler::new(weights.map(|weight| ClassLimits {
+    let limits = |weight| ClassLimits {
         weight,
         entries: 1_000,
         bytes: 2 << 20,
         max_age: Duration::from_secs(1),
-    }))
-}
-
-fn entry(length: usize, queued: Instant) -> Entry {
-    Entry {
-        datagram: Bytes::from(vec![0x20; length]),
-        completion: None,
-        queued,
-    }
+    };
+    Scheduler::new(weights.map(limits), 16 << 10)
 }
 
 fn push(scheduler: &mut Scheduler, class: Class, peer: u32, length: usize, now: Instant) -> bool {
-    scheduler.push(class, PeerId(peer), entry(length, now)).is_ok()
+    let datagrams = vec![Bytes::from(vec![0x20; length])];
+    scheduler.push(now, class, &[PeerId(peer)], datagrams, None) == 0
+}
+
+fn lengths(scheduler: &Scheduler, group: &[Run]) -> Vec<usize> {
+    let datagrams = group.iter().flat_map(|run| scheduler.datagrams(run));
+    datagrams.map(Bytes::len).collect()
+}
+
+fn release(scheduler: &mut Scheduler, runs: &mut Vec<Run>) -> usize {
+    let released = runs.drain(..).map(|run| {
+        let datagrams = run.len();
+        scheduler.release(run);
+        datagrams
+    });
+    released.sum()
 }
 
 /// The next group as (class, peer, lengths).
 fn poll(scheduler: &mut Scheduler, now: Instant) -> Option<(Class, PeerId, Vec<usize>)> {
     let (mut group, mut expired) = (Vec::new(), Vec::new());
     let (class, peer) = scheduler.poll_group(now, LIMITS, |_| false, &mut group, &mut expired)?;
-    Some((class, peer, group.iter().map(|e| e.datagram.len()).collect()))
+    let lengths = lengths(scheduler, &group);
+    release(scheduler, &mut group);
+    Some((class, peer, lengths))
 }
 
 #[test]
@@ -83,6 +97,37 @@ fn caps_hold_by_entries_and_by_bytes() {
 }
 
 #[test]
+fn what_is_for_many_and_does_not_fit_loses_its_end_for_all_of_them() {
+    let (mut s, now) = (scheduler([1; 4]), Instant::now());
+    let peers: Vec<_> = (0..300).map(PeerId).collect();
+    let datagrams = vec![Bytes::from_static(&[0x20; 100]); 5];
+    assert_eq!(s.push(now, Class::Relay, &peers, datagrams.clone(), None), 2);
+    assert_eq!(s.depth(Class::Relay).entries, 900);
+    assert_eq!(s.push(now, Class::Relay, &peers, datagrams.clone(), None), 5);
+    assert_eq!(s.push(now, Class::Relay, &[], datagrams, None), 0);
+    let groups: Vec<_> = std::iter::from_fn(|| poll(&mut s, now)).collect();
+    assert_eq!(groups.len(), 300, "one group a peer");
+    assert!(groups.iter().all(|group| group.2 == [100; 3]));
+    assert_eq!(s.payloads.len(), 0);
+}
+
+#[test]
+fn one_submission_falls_into_groups_by_length_and_limit() {
+    let (mut s, now) = (scheduler([1; 4]), Instant::now());
+    let lengths = [1_000; 50].iter().chain(&[500, 700, 700, 20]);
+    let datagrams = lengths.map(|length| Bytes::from(vec![0x20; *length])).collect();
+    assert_eq!(s.push(now, Class::Relay, &[PeerId(1)], datagrams, None), 0);
+    let groups: Vec<_> = std::iter::from_fn(|| poll(&mut s, now)).map(|g| g.2).collect();
+    let expected = [
+        vec![1_000; 44],
+        [[1_000; 6].as_slice(), &[500]].concat(),
+        vec![700, 700, 20],
+    ];
+    assert_eq!(groups, expected);
+    assert_eq!(s.depth(Class::Relay), Cost::default());
+}
+
+#[test]
 fn old_datagrams_expire_and_are_handed_back() {
     let (mut s, start) = (scheduler([1; 4]), Instant::now());
     for _ in 0..3 {
@@ -95,8 +140,10 @@ fn old_datagrams_expire_and_are_handed_back() {
         s.poll_group(later, LIMITS, |_| false, &mut group, &mut expired)
             .is_some()
     );
-    assert_eq!((group.len(), expired.len()), (1, 3));
+    let released = (release(&mut s, &mut group), release(&mut s, &mut expired));
+    assert_eq!(released, (1, 3));
     assert!(s.is_empty());
+    assert_eq!(s.payloads.len(), 0);
     assert_eq!(s.depth(Class::Relay), Cost::default());
 }
 
@@ -163,12 +210,7 @@ fn peers_of_a_class_take_turns_by_bytes() {
     let mut bytes = [0_usize; 3];
     for _ in 0..3_000 {
         for (peer, (length, backlog)) in (0_u32..).zip(lengths) {
-            while s.classes[1]
-                .peers
-                .get(&PeerId(peer))
-                .map_or(0, |q| q.entries.len())
-                < backlog
-            {
+            while s.classes[1].backlog(PeerId(peer)) < backlog {
                 push(&mut s, Class::Relay, peer, length, now);
             }
         }
@@ -211,22 +253,22 @@ proptest! {
         let limits = GroupLimits { bytes: limit, ..LIMITS };
         let (mut group, mut expired) = (Vec::new(), Vec::new());
         while let Some((class, peer)) = s.poll_group(now, limits, |_| false, &mut group, &mut expired) {
-            let total: usize = group.iter().map(|e| e.datagram.len() + 32).sum();
-            prop_assert!(group.len() == 1 || total <= limit);
-            let first = group[0].datagram.len();
-            for (i, entry) in group.iter().enumerate() {
-                let length = entry.datagram.len();
-                prop_assert!(length == first || (i + 1 == group.len() && length < first));
-                prop_assert_eq!(expected.get_mut(&(class, peer)).unwrap().pop_front(), Some(length));
+            let lengths = lengths(&s, &group);
+            let total: usize = lengths.iter().map(|length| length + 32).sum();
+            prop_assert!(lengths.len() == 1 || total <= limit);
+            for (i, length) in lengths.iter().enumerate() {
+                prop_assert!(*length == lengths[0] || (i + 1 == lengths.len() && *length < lengths[0]));
+                prop_assert_eq!(expected.get_mut(&(class, peer)).unwrap().pop_front(), Some(*length));
             }
-            group.clear();
+            release(&mut s, &mut group);
         }
         prop_assert!(expired.is_empty() && s.is_empty());
         prop_assert!(expected.values().all(VecDeque::is_empty));
         for class in Class::ALL {
             prop_assert_eq!(s.depth(class), Cost::default());
-            prop_assert!(s.classes[class.index()].turns.is_empty());
+            prop_assert!(s.classes[class.index()].first_peer().is_none());
         }
+        prop_assert_eq!(s.payloads.len(), 0);
     }
 }
 
@@ -240,10 +282,10 @@ fn peers_that_are_held_are_passed_over_and_save_nothing_up() {
     }
     let (mut group, mut expired) = (Vec::new(), Vec::new());
     let mut poll_with = |s: &mut Scheduler, held: &[u32]| {
-        group.clear();
+        release(s, &mut group);
         let holds = |peer: PeerId| held.contains(&peer.0);
         let next = s.poll_group(now, LIMITS, holds, &mut group, &mut expired);
-        next.map(|(class, peer)| (class, peer.0, group.len()))
+        next.map(|(class, peer)| (class, peer.0, lengths(s, &group).len()))
     };
     assert_eq!(poll_with(&mut s, &[1, 2]), None);
     let mut sent = 0;
