@@ -77,7 +77,10 @@ impl<'a> Contest<'a> {
             let ratios: Vec<f64> = samples[0]
                 .iter()
                 .zip(theirs)
-                .map(|(ours, theirs)| ours / theirs)
+                .map(|(ours, theirs)| match unit {
+                    Unit::PerSecond => theirs / ours,
+                    _ => ours / theirs,
+                })
                 .collect();
             let ratio = median(&ratios);
             println!(

@@ -9,7 +9,10 @@
 pub use contest::Contest;
 pub use report::{Report, Unit};
 
+pub mod flood;
+pub mod machine;
 pub mod peers;
+pub mod rig;
 
 mod contest;
 mod report;

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use falconet_benches::flood::Flood;
 use falconet_benches::{Report, Unit};
 use falconet_crypto::Suite;
 use falconet_dataplane::{Consumer, Full, Inbound, Recipients};
@@ -16,8 +17,6 @@ use crate::rig::{Count, RECEIVER, SENDER, Side, config, connect, pin, processor_
 /// Junk datagrams of one call; the receiver has receive offload off, so its kernel judges each by itself.
 const BURST: usize = 64;
 const JUNK: usize = 32;
-/// Most junk of one run, whatever its rate.
-const MOST_JUNK: u64 = 20_000_000;
 /// 1,440 bytes of payload are 1,538 on the wire with frame and headers: 17 a millisecond are 209 Mbit/s.
 const VALID_A_MILLISECOND: usize = 17;
 
@@ -129,18 +128,11 @@ fn send_valid(from: &Side, zero: Instant, time: Duration) -> u64 {
 
 /// Sends junk to `target` on loopback at `rate` a second, or as fast as it goes; returns how much.
 fn flood(target: SocketAddr, rate: Option<f64>, time: Duration) -> u64 {
-    assert!(target.ip().is_loopback(), "nothing but loopback is flooded");
     pin(SENDER);
     let socket = UdpSocket::bind("127.0.0.1:0").expect("loopback");
     let state = UdpSocketState::new((&socket).into()).expect("options");
-    let mut contents = vec![0; JUNK * BURST];
-    let (started, mut sent, mut guess) = (Instant::now(), 0_u64, 1_u32);
-    while started.elapsed() < time && sent < MOST_JUNK {
-        let allowed = rate.map_or(f64::INFINITY, |rate| rate * started.elapsed().as_secs_f64());
-        if sent as f64 >= allowed {
-            std::thread::yield_now();
-            continue;
-        }
+    let (mut contents, mut guess) = (vec![0; JUNK * BURST], 1_u32);
+    Flood::new(target, rate, time).run(BURST as u64, |_| {
         for datagram in contents.chunks_mut(JUNK) {
             guess = guess.wrapping_mul(0x0019_660d).wrapping_add(0x3c6e_f35f);
             datagram[0] = 4;
@@ -153,9 +145,6 @@ fn flood(target: SocketAddr, rate: Option<f64>, time: Duration) -> u64 {
             segment_size: Some(JUNK),
             src_ip: None,
         };
-        if state.try_send((&socket).into(), &transmit).is_ok() {
-            sent += BURST as u64;
-        }
-    }
-    sent
+        state.try_send((&socket).into(), &transmit).is_ok()
+    })
 }

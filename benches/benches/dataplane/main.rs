@@ -9,9 +9,8 @@ mod flood;
 mod goodput;
 mod latency;
 mod relay;
-mod rig;
 
-use falconet_benches::Report;
+use falconet_benches::{Report, rig};
 
 fn main() {
     let mut report = Report::from_args();

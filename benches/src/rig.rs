@@ -12,18 +12,15 @@ use falconet_dataplane::{
 };
 use falconet_transport::{Event, PeerConfig, PeerId, Policy, TransportConfig, split};
 
-pub(crate) const SENDER: usize = 0;
-pub(crate) const RECEIVER: usize = 1;
+pub use crate::machine::{pin, processor_time, quantile};
 
-/// Pins the calling thread.
-pub(crate) fn pin(processor: usize) {
-    let mut set = nix::sched::CpuSet::new();
-    set.set(processor).expect("a processor of this machine");
-    nix::sched::sched_setaffinity(nix::unistd::Pid::from_raw(0), &set).expect("two processors");
-}
+/// The processor that sends.
+pub const SENDER: usize = 0;
+/// The processor that receives.
+pub const RECEIVER: usize = 1;
 
 /// Unpaced, on loopback, every thread on `processor`.
-pub(crate) fn config(processor: usize, prefix: &str) -> DataplaneConfig {
+pub fn config(processor: usize, prefix: &str) -> DataplaneConfig {
     let place = |nice| Placement {
         processor: Some(processor),
         nice,
@@ -38,15 +35,23 @@ pub(crate) fn config(processor: usize, prefix: &str) -> DataplaneConfig {
 }
 
 /// A node: its dataplane, its key, and how many sessions came about.
-pub(crate) struct Side {
-    pub(crate) dataplane: Dataplane,
+pub struct Side {
+    /// Its threads.
+    pub dataplane: Dataplane,
     secret: u8,
     connected: Arc<AtomicUsize>,
 }
 
 impl Side {
-    pub(crate) fn start(
+    /// Starts a node whose key and entropy follow from `secret`; `consumer` gets its chunks and messages.
+    pub fn start(secret: u8, config: DataplaneConfig, consumer: impl Consumer + Clone + 'static) -> Side {
+        Self::start_with(secret, TransportConfig::default(), config, consumer)
+    }
+
+    /// As [`Side::start`], with this transport.
+    pub fn start_with(
         secret: u8,
+        transport: TransportConfig,
         config: DataplaneConfig,
         consumer: impl Consumer + Clone + 'static,
     ) -> Side {
@@ -57,7 +62,7 @@ impl Side {
                 .expect("a clock after 1970"),
         };
         let key = TransportSecret::from_bytes([secret; 32]);
-        let (handshakes, sessions) = split(TransportConfig::default(), key, now, [secret; 32]);
+        let (handshakes, sessions) = split(transport, key, now, [secret; 32]);
         let connected = Arc::new(AtomicUsize::new(0));
         let count = Arc::clone(&connected);
         let consumers = Consumers {
@@ -78,7 +83,7 @@ impl Side {
     }
 
     /// Makes `other` known here under `peer`; `suites` are those of the session to come, none for the plain lane.
-    pub(crate) fn add(&self, peer: PeerId, other: &Side, suites: Option<Suite>) {
+    pub fn add(&self, peer: PeerId, other: &Side, suites: Option<Suite>) {
         let key = TransportSecret::from_bytes([other.secret; 32]).public();
         let mut config = PeerConfig::new(key).with_policy(if suites.is_some() {
             Policy::Require
@@ -95,7 +100,7 @@ impl Side {
     }
 
     /// Waits until `sessions` have come about.
-    pub(crate) fn wait_for_sessions(&self, sessions: usize) {
+    pub fn wait_for_sessions(&self, sessions: usize) {
         let started = Instant::now();
         while self.connected.load(Ordering::Relaxed) < sessions {
             assert!(
@@ -108,7 +113,7 @@ impl Side {
 }
 
 /// Two nodes that know each other, connected if `suite` is given.
-pub(crate) fn connect(a: &Side, b: &Side, suite: Option<Suite>) {
+pub fn connect(a: &Side, b: &Side, suite: Option<Suite>) {
     a.add(PeerId(0), b, suite);
     b.add(PeerId(0), a, suite);
     if suite.is_some() {
@@ -119,9 +124,11 @@ pub(crate) fn connect(a: &Side, b: &Side, suite: Option<Suite>) {
 
 /// Counts what arrives.
 #[derive(Clone, Default)]
-pub(crate) struct Count {
-    pub(crate) datagrams: Arc<AtomicU64>,
-    pub(crate) bytes: Arc<AtomicU64>,
+pub struct Count {
+    /// Datagrams so far.
+    pub datagrams: Arc<AtomicU64>,
+    /// Their bytes, kinds included.
+    pub bytes: Arc<AtomicU64>,
 }
 
 impl Consumer for Count {
@@ -135,7 +142,10 @@ impl Consumer for Count {
 
 /// Counts what has left.
 #[derive(Default)]
-pub(crate) struct Left(pub(crate) AtomicUsize);
+pub struct Left(
+    /// Datagrams so far, the dropped ones included.
+    pub AtomicUsize,
+);
 
 impl Completion for Left {
     fn finished(&self, sent: usize, dropped: usize, _sent_bytes: usize, _at: Instant) {
@@ -144,7 +154,7 @@ impl Completion for Left {
 }
 
 /// Submits `outgoing`, trying again while the queue is full.
-pub(crate) fn submit(side: &Side, mut outgoing: Outgoing) {
+pub fn submit(side: &Side, mut outgoing: Outgoing) {
     loop {
         match side.dataplane.sender().try_send(outgoing) {
             Ok(()) => return,
@@ -156,39 +166,18 @@ pub(crate) fn submit(side: &Side, mut outgoing: Outgoing) {
 }
 
 /// `count` chunks of `length` bytes.
-pub(crate) fn chunks(count: usize, length: usize) -> Vec<Bytes> {
+pub fn chunks(count: usize, length: usize) -> Vec<Bytes> {
     let mut chunk = vec![0x5a; length];
     chunk[0] = 0x11;
     vec![Bytes::from(chunk); count]
 }
 
-pub(crate) fn to(recipients: Recipients, datagrams: Vec<Bytes>) -> Outgoing {
+/// Datagrams in the class of relayed chunks.
+pub fn to(recipients: Recipients, datagrams: Vec<Bytes>) -> Outgoing {
     Outgoing {
         to: recipients,
         class: Class::Relay,
         datagrams,
         completion: None,
     }
-}
-
-/// Time that the thread of this name has had a processor.
-pub(crate) fn processor_time(thread: &str) -> Duration {
-    let tasks = std::fs::read_dir("/proc/self/task").expect("Linux");
-    let of_task = |task: std::path::PathBuf| {
-        let name = std::fs::read_to_string(task.join("comm")).ok()?;
-        let times = std::fs::read_to_string(task.join("schedstat")).ok()?;
-        let nanoseconds = times.split_whitespace().next()?.parse().ok()?;
-        (name.trim() == thread).then_some(Duration::from_nanos(nanoseconds))
-    };
-    tasks.flatten().filter_map(|task| of_task(task.path())).sum()
-}
-
-/// The value below which `share` of the sorted `values` lie.
-pub(crate) fn quantile(values: &mut [f64], share: f64) -> f64 {
-    values.sort_by(f64::total_cmp);
-    let last = values.len().saturating_sub(1);
-    values
-        .get((last as f64 * share) as usize)
-        .copied()
-        .unwrap_or(f64::NAN)
 }

@@ -1,0 +1,59 @@
+//! Sending at a rate, to this machine only, bounded in time and number.
+
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// Most datagrams of one flood, whatever its rate.
+const MOST: u64 = 20_000_000;
+/// The longest flood.
+const LONGEST: Duration = Duration::from_secs(120);
+
+/// A flood to be: where to, how fast, how long.
+#[derive(Debug)]
+pub struct Flood<'a> {
+    rate: Option<f64>,
+    time: Duration,
+    stop: Option<&'a AtomicBool>,
+}
+
+impl<'a> Flood<'a> {
+    /// To `target`, at `rate` datagrams a second or as fast as it goes, for `time`.
+    ///
+    /// # Panics
+    /// If `target` is another machine, or `time` is longer than two minutes.
+    pub fn new(target: SocketAddr, rate: Option<f64>, time: Duration) -> Self {
+        assert!(target.ip().is_loopback(), "nothing but loopback is flooded");
+        assert!(time <= LONGEST, "no flood is longer than {LONGEST:?}");
+        Self {
+            rate,
+            time,
+            stop: None,
+        }
+    }
+
+    /// Ends it also when `stop` is set.
+    #[must_use]
+    pub fn with_stop(mut self, stop: &'a AtomicBool) -> Self {
+        self.stop = Some(stop);
+        self
+    }
+
+    /// Calls `send` with the number of datagrams sent before, for `burst` more; it says whether they were sent. Spins
+    /// on the calling thread, also at a rate of 0. Returns how many were sent.
+    pub fn run(&self, burst: u64, mut send: impl FnMut(u64) -> bool) -> u64 {
+        let (started, mut sent) = (Instant::now(), 0);
+        let is_stopped = || self.stop.is_some_and(|stop| stop.load(Ordering::Relaxed));
+        while started.elapsed() < self.time && sent < MOST && !is_stopped() {
+            let allowed = self
+                .rate
+                .map_or(f64::INFINITY, |rate| rate * started.elapsed().as_secs_f64());
+            if sent as f64 >= allowed {
+                std::thread::yield_now();
+            } else if send(sent) {
+                sent += burst;
+            }
+        }
+        sent
+    }
+}
