@@ -17,7 +17,8 @@ pub struct TransportConfig {
     pub(crate) buffered: BufferLimits,
     pub(crate) admission: CheckedOptions,
     pub(crate) network: Option<NetworkId>,
-    pub(crate) strangers: usize,
+    pub(crate) accept_unknown: bool,
+    pub(crate) sessions: SessionLimits,
     pub(crate) offload: bool,
 }
 
@@ -28,6 +29,13 @@ pub(crate) struct BufferLimits {
     pub(crate) peer_entries: usize,
     pub(crate) total_bytes: usize,
     pub(crate) total_entries: usize,
+}
+
+/// How many peers may have a session; `docs/spec/session.md#caps`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SessionLimits {
+    pub(crate) known: usize,
+    pub(crate) unknown: usize,
 }
 
 impl Default for TransportConfig {
@@ -45,7 +53,11 @@ impl Default for TransportConfig {
             },
             admission: CheckedOptions::default(),
             network: None,
-            strangers: 0,
+            accept_unknown: false,
+            sessions: SessionLimits {
+                known: 4096,
+                unknown: 1024,
+            },
             offload: false,
         }
     }
@@ -113,12 +125,24 @@ impl TransportConfig {
         self
     }
 
-    /// Peers that are accepted although nobody has configured them, by any transport key; default 0: none,
-    /// and 1,024 is plenty for a node that takes them. Their handles follow those of `max_peers`
+    /// Whether peers are accepted that nobody has configured, by any transport key; default false. Their
+    /// handles follow those of `max_peers`, one for each of the unknown sessions that there may be
     /// (`docs/spec/session.md#strangers`).
     #[must_use]
-    pub fn with_accept_unknown(mut self, strangers: usize) -> Self {
-        self.strangers = strangers;
+    pub fn with_accept_unknown(mut self, accepted: bool) -> Self {
+        self.accept_unknown = accepted;
+        self
+    }
+
+    /// How many configured peers, and apart from them how many unknown ones, may have a session at the same
+    /// time, whatever the number of its keys; default 4,096 and 1,024, at least 1 each. Persistent peers
+    /// are no more than the former. See `docs/spec/session.md#caps` for whose ends first.
+    #[must_use]
+    pub fn with_max_sessions(mut self, known: usize, unknown: usize) -> Self {
+        self.sessions = SessionLimits {
+            known: known.max(1),
+            unknown: unknown.max(1),
+        };
         self
     }
 
@@ -133,7 +157,15 @@ impl TransportConfig {
 
     /// Whether a handle is one that this node has given to a peer that nobody has configured.
     pub(crate) fn is_stranger(&self, peer: PeerId) -> bool {
-        (self.max_peers..self.max_peers + self.strangers).contains(&peer.slot())
+        (self.max_peers..self.max_peers + self.places()).contains(&peer.slot())
+    }
+
+    /// Places for peers that nobody has configured.
+    pub(crate) fn places(&self) -> usize {
+        match self.accept_unknown {
+            true => self.sessions.unknown,
+            false => 0,
+        }
     }
 
     pub(crate) fn allows(&self, suite: Suite) -> bool {

@@ -52,6 +52,9 @@ pub enum Discard {
     /// The results that wait for the data plane fill their queue.
     #[error("the data plane has no room for another session")]
     NoRoom,
+    /// As many known peers have sessions as may, and none of them is idle; a handshake came to nothing.
+    #[error("as many sessions as may be")]
+    SessionsFull,
     /// Admission asked for a cookie, and a cookie reply was sent.
     #[error("a cookie was asked for")]
     CookieDemanded,
@@ -75,7 +78,7 @@ pub enum Discard {
 impl Discard {
     /// Every reason of this crate itself; those of the handshake, of its admission and of the frame are
     /// their own.
-    pub const OWN: [Self; 19] = [
+    pub const OWN: [Self; 20] = [
         Self::Empty,
         Self::UnknownType,
         Self::UnknownIndex,
@@ -90,6 +93,7 @@ impl Discard {
         Self::Unsolicited,
         Self::Overloaded,
         Self::NoRoom,
+        Self::SessionsFull,
         Self::CookieDemanded,
         Self::RecordTooSoon,
         Self::RecordRefused,
@@ -117,6 +121,7 @@ impl Discard {
             Self::Unsolicited => "unsolicited",
             Self::Overloaded => "overloaded",
             Self::NoRoom => "no_room",
+            Self::SessionsFull => "sessions_full",
             Self::CookieDemanded => "cookie_demanded",
             Self::Refused(reason) => reason.label(),
             Self::RecordTooSoon => "record_too_soon",
@@ -184,6 +189,6 @@ mod tests {
         for (n, reason) in Discard::OWN.into_iter().enumerate() {
             assert_eq!(counts.of(reason), n as u64 + 1);
         }
-        assert_eq!(counts.total(), 19 * 20 / 2);
+        assert_eq!(counts.total(), 20 * 21 / 2);
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::{Lane, PeerId, PeerRecord, SendError};
 use bytes::Bytes;
-use falconet_crypto::{Suite, TransportPublicKey};
+use falconet_crypto::{SessionIndex, Suite, TransportPublicKey};
 use falconet_handshake::SessionKeys;
 use std::net::SocketAddr;
 use std::time::Instant;
@@ -26,6 +26,8 @@ pub(crate) enum Request {
     Dial { peer: PeerId, to: SocketAddr },
     /// A session that the peer initiated is confirmed: our own dial may end.
     Settled { peer: PeerId },
+    /// A stranger's session was given up; this index of ours was its newest one's.
+    Freed { peer: PeerId, index: SessionIndex },
     /// A record has changed what the handshakes know of the peer.
     Update {
         peer: PeerId,

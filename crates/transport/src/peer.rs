@@ -86,6 +86,11 @@ impl PeerConfig {
         }
     }
 
+    /// Whether it is to have a session at all times, so that it needs a place of its own among them.
+    pub(crate) fn needs_place(&self) -> bool {
+        self.persistent && self.transport_key.is_some() && self.policy != Policy::Plain
+    }
+
     /// Sets [`PeerConfig::identity`].
     #[must_use]
     pub fn with_identity(mut self, identity: IdentityKey) -> Self {
@@ -181,6 +186,9 @@ pub enum AddPeerError {
     /// The handle is at or past [`crate::TransportConfig::with_max_peers`].
     #[error("more peers than the configuration allows")]
     TooMany,
+    /// There are as many persistent peers as sessions: see [`crate::TransportConfig::with_max_sessions`].
+    #[error("more persistent peers than sessions")]
+    TooManyPersistent,
     /// The transport key is a point of low order.
     #[error("the peer's transport key is a point of low order")]
     LowOrderKey,

@@ -165,6 +165,7 @@ impl Handshakes {
             return Err(Discard::Superseded);
         }
         contact.answered_turn = answering.turn;
+        contact.last_index = Some(index);
         // docs/spec/session.md#response-cookie
         if let Some(cookie) = contact.cookie(now.instant, case.from) {
             cookie.stamp_response(&mut response);

@@ -28,6 +28,8 @@ pub(crate) struct Contact {
     pub(crate) answered_turn: u64,
     /// When the last handshake was finished, or a peer's initiation accepted.
     pub(crate) last_session: Option<Instant>,
+    /// The index of ours in the last finished handshake.
+    pub(crate) last_index: Option<SessionIndex>,
     pub(crate) last_sent: Option<Instant>,
     pub(crate) round_trip: Option<Duration>,
     pub(crate) dial: Option<Dial>,
@@ -84,6 +86,7 @@ impl Contact {
             turn: 0,
             answered_turn: 0,
             last_session: None,
+            last_index: None,
             last_sent: None,
             round_trip: None,
             dial: None,

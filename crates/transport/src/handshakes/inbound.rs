@@ -85,6 +85,7 @@ impl Handshakes {
         contact.round_trip = Some(now.instant.saturating_duration_since(initiated));
         contact.dial = None;
         contact.last_session = Some(now.instant);
+        contact.last_index = Some(index);
         let finished = contact.finish_pending(index);
         self.forget_indices(finished);
         self.stats.dialled += 1;

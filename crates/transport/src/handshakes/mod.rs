@@ -41,6 +41,7 @@ pub struct Handshakes {
     indices: Indices,
     contacts: Vec<Option<Box<Contact>>>,
     by_key: HashMap<TransportPublicKey, PeerId>,
+    persistent: usize,
     /// Our messages that can be answered: two initiations and one response a peer at most.
     by_index: HashMap<SessionIndex, PeerId>,
     deadlines: Deadlines,
@@ -101,6 +102,7 @@ impl Handshakes {
             indices: Indices::new(index_key),
             contacts: Vec::new(),
             by_key: HashMap::new(),
+            persistent: 0,
             by_index: HashMap::new(),
             deadlines: Deadlines::default(),
             timestamps: Timestamps::default(),
@@ -122,6 +124,9 @@ impl Handshakes {
     pub fn add_peer(&mut self, _now: Now, peer: PeerId, config: &PeerConfig) -> Result<(), AddPeerError> {
         if peer.slot() >= self.config.max_peers {
             return Err(AddPeerError::TooMany);
+        }
+        if config.needs_place() && self.persistent >= self.config.sessions.known {
+            return Err(AddPeerError::TooManyPersistent);
         }
         let Some(key) = config.transport_key else {
             return Ok(());
@@ -151,6 +156,7 @@ impl Handshakes {
         if self.contacts.len() <= peer.slot() {
             self.contacts.resize_with(peer.slot() + 1, || None);
         }
+        self.persistent += usize::from(contact.persistent);
         self.contacts[peer.slot()] = Some(Box::new(contact));
         self.by_key.insert(key, peer);
         Ok(())
@@ -162,6 +168,7 @@ impl Handshakes {
         let Some(mut contact) = self.contacts.get_mut(peer.slot()).and_then(Option::take) else {
             return;
         };
+        self.persistent -= usize::from(contact.persistent);
         let pending = contact.expire_pending(None);
         let answered = contact.answered.take();
         self.forget_indices(pending);
@@ -187,6 +194,10 @@ impl Handshakes {
             }
             Request::Update { peer, aes, recorded } => {
                 self.update(peer, aes, recorded);
+                peer
+            }
+            Request::Freed { peer, index } => {
+                self.free(peer, index);
                 peer
             }
             Request::Settled { peer } => {

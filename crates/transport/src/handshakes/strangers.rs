@@ -5,13 +5,13 @@ use super::contact::Contact;
 use crate::timing::{PENDING_LIFETIME, REJECT_AFTER};
 use crate::{Discard, PeerId};
 use falconet_crypto::{Now, Suite};
-use falconet_handshake::{Identified, PeerStatic, Verified};
+use falconet_handshake::{Identified, PeerStatic, SessionIndex, Verified};
 use std::time::Instant;
 
 impl Handshakes {
     /// Whether the holder of an unknown key could get a place, before the Diffie-Hellman that this costs.
     pub(super) fn may_take_in(&self, now: Now, suite: Suite) -> Result<PeerId, Discard> {
-        if self.config.strangers == 0 {
+        if self.config.places() == 0 {
             return Err(Discard::UnknownPeer);
         }
         // No record lists it.
@@ -46,10 +46,21 @@ impl Handshakes {
         Ok((peer, verified))
     }
 
-    /// A place that nobody has, or whose last session can no longer be alive on either side.
+    /// The session of the stranger in a place was given up, if it was the one with this index; `peer` has a
+    /// newer one otherwise. `docs/spec/session.md#caps`
+    pub(super) fn free(&mut self, peer: PeerId, index: SessionIndex) {
+        if let Some(contact) = self.contact_mut(peer)
+            && contact.last_index == Some(index)
+        {
+            contact.last_session = None;
+        }
+    }
+
+    /// A place that nobody has, or that was [freed](Self::free), or whose last session can no longer be alive on
+    /// either side.
     fn free_place(&self, now: Instant) -> Option<PeerId> {
         let first = self.config.max_peers;
-        let mut places = first..first + self.config.strangers;
+        let mut places = first..first + self.config.places();
         let is_free = |place: &usize| {
             let contact = self.contacts.get(*place).and_then(Option::as_deref);
             contact

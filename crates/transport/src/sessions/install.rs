@@ -4,7 +4,7 @@ use super::Sessions;
 use super::peer::Peer;
 use super::table::{Session, Slot};
 use crate::message::{NewSession, Origin};
-use crate::{PeerConfig, PeerId, ToSessions};
+use crate::{Discard, PeerConfig, PeerId, ToSessions};
 use falconet_crypto::{Now, TransportPublicKey};
 use std::time::Instant;
 
@@ -22,6 +22,10 @@ impl Sessions {
         }
         if self.peer(peer).and_then(|state| state.key) != Some(key) {
             // The peer was removed while its handshake was under way.
+            return;
+        }
+        if !self.make_room(now.instant, peer) {
+            self.discard(Discard::SessionsFull);
             return;
         }
         match from {
@@ -42,6 +46,7 @@ impl Sessions {
                 self.transmit(response);
             }
         }
+        self.count_holder(now.instant, peer);
         self.rearm(now.instant, peer);
     }
 

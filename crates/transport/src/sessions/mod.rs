@@ -1,6 +1,7 @@
 //! The engine of the dataplane thread: keys, replay, timers, roaming, buffered sends, rollout policy.
 
 mod buffered;
+mod caps;
 mod install;
 mod notices;
 mod open;
@@ -14,6 +15,7 @@ use crate::deadlines::Deadlines;
 use crate::{AddPeerError, Discard, DiscardCounts, Event, IndexKey, PeerConfig, PeerId, Released};
 use crate::{Transmit, TransportConfig};
 use buffered::Waiting;
+use caps::Holders;
 use falconet_crypto::{Now, SessionIndex, Suite, TransportPublicKey};
 use falconet_handshake::Role;
 pub(crate) use open::classify_plain;
@@ -50,6 +52,7 @@ pub struct Sessions {
     /// One entry a peer.
     requests: VecDeque<PeerId>,
     released: VecDeque<Released>,
+    holders: Holders,
     waiting: Waiting,
     own_record: Option<OwnRecord>,
     transmits_dropped: u64,
@@ -81,6 +84,10 @@ pub struct SessionInfo {
 pub struct SessionStats {
     /// Sessions in the table, previous and unconfirmed ones included.
     pub sessions: usize,
+    /// Configured peers that have a session, and unknown ones.
+    pub holders: (usize, usize),
+    /// Peers whose idle sessions were given up to make room.
+    pub evicted: u64,
     /// Sessions installed since the start.
     pub installed: u64,
     /// Datagrams opened.
@@ -93,7 +100,7 @@ pub struct SessionStats {
     pub buffered_entries: usize,
     /// Entries that wait for [`Sessions::poll_event`]: at most one a peer, and what has failed.
     pub queued_events: usize,
-    /// Peers of which [`Sessions::poll_message`] has something to say.
+    /// Peers of which [`Sessions::poll_message`] has something to say, and places of unknown ones.
     pub queued_messages: usize,
     /// Datagrams that wait for [`Sessions::poll_transmit`]: at most 16,384.
     pub queued_transmits: usize,
@@ -117,6 +124,7 @@ impl Sessions {
             events: VecDeque::new(),
             requests: VecDeque::new(),
             released: VecDeque::new(),
+            holders: Holders::default(),
             waiting: Waiting::default(),
             own_record: None,
             transmits_dropped: 0,
@@ -142,6 +150,10 @@ impl Sessions {
         if self.peers[peer.slot()].is_some() {
             return Err(AddPeerError::Duplicate);
         }
+        if config.needs_place() && self.holders.promised >= self.config.sessions.known {
+            return Err(AddPeerError::TooManyPersistent);
+        }
+        self.holders.promised += usize::from(config.needs_place());
         if let Some(address) = config.plain_address {
             self.by_plain.insert(address, peer);
         }
@@ -161,6 +173,7 @@ impl Sessions {
             return;
         };
         state.keys.all().for_each(|slot| self.table.remove(slot));
+        self.forget_holder(peer, &state);
         if let Some(address) = state.plain_address
             && self.by_plain.get(&address) == Some(&peer)
         {
@@ -177,7 +190,8 @@ impl Sessions {
 
     /// When [`Sessions::handle_timeout`] wants to be called next.
     pub fn poll_timeout(&self) -> Option<Instant> {
-        self.deadlines.next()
+        let timeouts = [self.deadlines.next(), self.next_eviction()];
+        timeouts.into_iter().flatten().min()
     }
 
     /// The key of the check bits in this node's receiver indices, for a socket filter.
@@ -218,13 +232,15 @@ impl Sessions {
     pub fn stats(&self) -> SessionStats {
         SessionStats {
             sessions: self.table.len(),
+            holders: (self.holders.known, self.holders.unknown),
+            evicted: self.holders.evicted,
             installed: self.installed,
             opened: self.opened,
             sealed: self.sealed,
             buffered_bytes: self.waiting.bytes,
             buffered_entries: self.waiting.entries,
             queued_events: self.events.len(),
-            queued_messages: self.requests.len(),
+            queued_messages: self.requests.len() + self.holders.freed.len(),
             queued_transmits: self.transmits.len(),
             transmits_dropped: self.transmits_dropped,
             discards: self.discards.clone(),

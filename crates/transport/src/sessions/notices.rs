@@ -40,6 +40,9 @@ impl Sessions {
     /// For the handshake thread. Poll only while its queue has room: a message must not be dropped. What
     /// is not polled waits, at most one entry a peer.
     pub fn poll_message(&mut self) -> Option<ToHandshakes> {
+        if let Some((peer, index)) = self.holders.freed.pop_front() {
+            return Some(ToHandshakes(Request::Freed { peer, index }));
+        }
         while let Some(&peer) = self.requests.front() {
             if let Some(state) = self.peer_mut(peer) {
                 let (aes, recorded) = (state.record.aes, state.record.address);

@@ -54,6 +54,7 @@ impl Sessions {
             state.address = Some(from);
         }
         state.timers.unanswered = None;
+        state.timers.last_heard = Some(now);
         if opened.len > 0 && state.timers.unreplied.is_none() {
             state.timers.unreplied = Some(now);
             self.deadlines.arm(peer, now + KEEPALIVE_TIMEOUT);

@@ -27,6 +27,10 @@ pub(crate) struct Peer {
     pub(crate) wireguard: bool,
     pub(crate) seen: bool,
     pub(crate) keys: Keypairs,
+    /// It has a place among the sessions that there are for persistent peers.
+    pub(crate) has_place: bool,
+    /// It is counted among those that have a session.
+    pub(crate) is_holder: bool,
     pub(crate) buffered: VecDeque<Buffered>,
     pub(crate) buffered_bytes: usize,
     /// When the handshake thread was last asked to dial.
@@ -90,6 +94,8 @@ pub(crate) struct Timers {
     /// First data received since something was last sent.
     pub(crate) unreplied: Option<Instant>,
     pub(crate) last_sent: Option<Instant>,
+    /// When something of the peer was last opened.
+    pub(crate) last_heard: Option<Instant>,
 }
 
 /// A send that waits for a session.
@@ -118,6 +124,8 @@ impl Peer {
             wireguard: config.wireguard,
             seen: config.seen,
             keys: Keypairs::default(),
+            has_place: config.needs_place(),
+            is_holder: false,
             buffered: VecDeque::new(),
             buffered_bytes: 0,
             dial_requested: None,

@@ -13,6 +13,7 @@ impl Sessions {
     /// that were received before: a timer must not overtake the datagram that would have stopped it.
     pub fn handle_timeout(&mut self, now: Now) {
         let now = now.instant;
+        self.evict_idle(now);
         while let Some(peer) = self.deadlines.pop_due(now) {
             self.expire_sessions(now, peer);
             self.fail_buffered(peer, Some(now));
@@ -86,6 +87,8 @@ impl Sessions {
                 self.table.remove(slot);
             }
         }
+        self.count_holder(now, peer);
+        let Some(state) = self.peer_mut(peer) else { return };
         if had_current && state.keys.current.is_none() {
             state.timers = super::peer::Timers::default();
             self.note_change(peer);

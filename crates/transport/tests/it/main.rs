@@ -7,6 +7,7 @@
 const OFFLOADED: bool = false;
 
 mod admission;
+mod caps;
 mod hostile;
 mod limits;
 mod model;

@@ -9,6 +9,8 @@ const OFFLOADED: bool = true;
 
 #[path = "../it/admission.rs"]
 mod admission;
+#[path = "../it/caps.rs"]
+mod caps;
 #[path = "../it/hostile.rs"]
 mod hostile;
 #[path = "../it/limits.rs"]

@@ -103,7 +103,7 @@ fn an_unknown_key_under_way_twice_gets_one_place() {
     let [initiation] = initiations(1).try_into().unwrap();
     let config = TransportConfig::default()
         .with_max_peers(1)
-        .with_accept_unknown(8);
+        .with_accept_unknown(true);
     let mut rig = rig(config);
     rig.node.remove_peer(PeerId(0));
     let (one, other) = (rig.begin(&initiation), rig.begin(&initiation));
@@ -124,7 +124,7 @@ fn a_peer_that_is_configured_while_it_is_under_way_as_a_stranger_is_answered_as_
     let [initiation] = initiations(1).try_into().unwrap();
     let config = TransportConfig::default()
         .with_max_peers(1)
-        .with_accept_unknown(8);
+        .with_accept_unknown(true);
     let mut rig = rig(config);
     rig.node.remove_peer(PeerId(0));
     let work = rig.begin(&initiation);
