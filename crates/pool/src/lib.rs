@@ -36,8 +36,11 @@
 //! # Ok::<(), falconet_pool::PoolError>(())
 //! ```
 
+#![allow(unexpected_cfgs, reason = "`--cfg loom` builds the models of tests/loom.rs")]
+
 mod lease;
 mod pool;
+mod sync;
 mod wait;
 
 pub use lease::Lease;
@@ -45,4 +48,5 @@ pub use pool::{Pool, PoolError, Stats};
 pub use wait::{Acquire, TimedOut};
 
 #[cfg(test)]
+#[cfg(not(loom))]
 mod tests;

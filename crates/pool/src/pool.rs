@@ -1,13 +1,14 @@
 //! The pool: what is idle, what is lent, and who waits.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::PoisonError;
 use std::task::Waker;
 use std::time::Instant;
 
 use thiserror::Error;
 
 use crate::lease::Lease;
+use crate::sync::{Arc, Condvar, Mutex, MutexGuard};
 use crate::wait::{Acquire, TimedOut};
 
 /// Why a pool cannot be what was asked for.

@@ -132,4 +132,32 @@ fn a_task_gives_up_with_its_timer() {
     let mut acquire = pin!(pool.acquire_async(ready(())));
     let outcome = acquire.as_mut().poll(&mut Context::from_waker(&wakes));
     assert!(matches!(outcome, Poll::Ready(Err(TimedOut))));
+    assert_eq!(pool.stats().waits, 1);
+}
+
+#[test]
+fn statistics_tell_what_leases_cost() {
+    let pool = pool(2);
+    let (first, second) = (pool.try_acquire().unwrap(), pool.try_acquire().unwrap());
+    assert_eq!(pool.acquire(Instant::now()).err(), Some(TimedOut));
+    drop((first, second));
+    drop(pool.acquire(Instant::now()).unwrap());
+    let stats = pool.stats();
+    assert_eq!((stats.hits, stats.waits, stats.peak), (3, 1, 2));
+    assert_eq!(
+        (stats.stale, stats.panicked, stats.leased, stats.idle),
+        (0, 0, 0, 2)
+    );
+}
+
+#[test]
+fn a_rolling_refresh_lets_readers_in_while_it_makes_a_resource() {
+    let pool = pool(2);
+    let reader = pool.clone();
+    pool.refresh_rolling(|| {
+        // Neither blocked nor empty: what is slow to make is made without the lock.
+        let lease = reader.try_acquire().expect("capacity during a refresh");
+        *lease + 10
+    });
+    assert_eq!((pool.stats().idle, pool.stats().leased), (2, 0));
 }

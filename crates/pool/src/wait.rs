@@ -53,7 +53,10 @@ impl<T, D: Future<Output = ()> + Unpin> Future for Acquire<T, D> {
         }
         // The lock is free again: a timer is the caller's code.
         match Pin::new(&mut this.timer).poll(context) {
-            Poll::Ready(()) => Poll::Ready(Err(TimedOut)),
+            Poll::Ready(()) => {
+                this.pool.shared.lock().count(true);
+                Poll::Ready(Err(TimedOut))
+            }
             Poll::Pending => Poll::Pending,
         }
     }
