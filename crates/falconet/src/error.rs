@@ -6,6 +6,7 @@ use falconet_crypto::IdentityKey;
 use thiserror::Error;
 
 use crate::entropy::EntropyError;
+use crate::state::StateError;
 
 /// Why a node did not start.
 #[derive(Debug, Error)]
@@ -50,9 +51,36 @@ pub enum StartError {
     /// No randomness.
     #[error(transparent)]
     Entropy(#[from] EntropyError),
+    /// The state file cannot be used; the error names it and says what to do.
+    #[error(transparent)]
+    State(#[from] StateError),
+    /// The node's own record could not be published.
+    #[error("own record: {0}")]
+    Record(#[from] PublishError),
+    /// Admission options that do not fit together.
+    #[error("admission: {0}")]
+    Admission(#[from] falconet_transport::OptionsError),
 }
 
-/// Why a peer was not added.
+/// Why a record of this node was not published.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum PublishError {
+    /// The lane listens on an address that peers cannot send to, and no other was given.
+    #[error("{0} is no address that peers can send to: say which is")]
+    Unreachable(SocketAddr),
+    /// Its sequence could not be stored, and without that it could be issued again with another content.
+    #[error("its sequence could not be stored: {0}")]
+    NotDurable(std::io::Error),
+    /// It was not signed.
+    #[error(transparent)]
+    Record(#[from] falconet_transport::RecordError),
+    /// The node has stopped.
+    #[error("the node has stopped")]
+    Stopped,
+}
+
+/// Why a peer was not added, or nothing could be said of it.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum PeerError {
@@ -62,6 +90,9 @@ pub enum PeerError {
     /// It has been added before.
     #[error("the peer {0} was added before")]
     Duplicate(IdentityKey),
+    /// Nobody of this identity was added.
+    #[error("no peer {0} was added")]
+    Unknown(IdentityKey),
     /// The node has stopped.
     #[error("the node has stopped")]
     Stopped,

@@ -64,21 +64,25 @@
 
 pub use builder::NodeBuilder;
 pub use entropy::EntropyError;
-pub use error::{BroadcastError, PeerError, SendError, StartError};
+pub use error::{BroadcastError, PeerError, PublishError, SendError, StartError};
 pub use keys::NodeKeys;
-pub use node::{BroadcastReport, Node};
+pub use node::{BroadcastReport, Node, PeerStats};
+pub use own_record::OwnRecord;
 pub use peer::Peer;
-pub use stats::Stats;
+pub use state::{StateError, StateFormatError, StateProblem, StateStats};
+pub use stats::{Stats, ThreadsStats};
 pub use streams::{Deliveries, Delivery, Events, Message, Messages, NodeEvent};
+pub use system::{SocketOptions, ThreadOptions};
 
 pub use falconet_crypto::{
     IdentityKey, IdentitySecret, NetworkId, Now, SignError, Signer, Suite, TransportPublicKey,
     TransportSecret,
 };
-pub use falconet_dataplane::{Class, LaneStats, LinkEmulation, Rate};
+pub use falconet_dataplane::{Class, LaneStats, LinkEmulation, Placement, QueueStats, Rate, ThreadStats};
 pub use falconet_raptorcast::{Equivocation, Expiry, Stake, Taint, Validator};
 pub use falconet_transport::{
-    Capabilities, Lane, LaneAddresses, PeerRecord, Policy, RecordContent, RecordError, UnverifiedRecord,
+    AdmissionOptions, Capabilities, Lane, LaneAddresses, PeerRecord, Policy, RecordContent, RecordError,
+    UnverifiedRecord,
 };
 
 mod builder;
@@ -89,10 +93,14 @@ mod entropy;
 mod error;
 mod keys;
 mod node;
+mod own_record;
 mod peer;
+mod settings;
+mod state;
 mod stats;
 mod streams;
 mod subscription;
+mod system;
 mod wiring;
 
 /// The front page's example compiles.

@@ -1,7 +1,9 @@
 //! What a node has done so far, in one cheap snapshot.
 
-use falconet_dataplane::{LaneStats, Stats as DataplaneStats};
-use falconet_raptorcast::{Stats as EngineStats, ThreadStats};
+use falconet_dataplane::{LaneStats, QueueStats, Stats as DataplaneStats, ThreadStats};
+use falconet_raptorcast::Stats as EngineStats;
+
+use crate::state::StateStats;
 
 /// Counters of the node's threads since it started; every count only grows.
 #[derive(Clone, Debug, Default)]
@@ -19,14 +21,44 @@ pub struct Stats {
     pub broadcasts: EngineStats,
     /// Peers with a session.
     pub connected_peers: usize,
+    /// What the state file costs, and whether it works.
+    pub state: StateStats,
+}
+
+/// What the node's threads do with their time, and what waits for them. Two snapshots give a share
+/// ([`ThreadStats::busy_fraction`]).
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct ThreadsStats {
+    /// The dataplane thread.
+    pub dataplane: ThreadStats,
+    /// The handshake thread.
+    pub handshake: ThreadStats,
+    /// What waits to be sent, by class, in the order of [`falconet_dataplane::Class::ALL`]: entries, bytes, ages.
+    pub queues: Vec<QueueStats>,
+    /// Handshake messages that wait where the kernel does not steer them.
+    pub handshake_queue: u64,
+    /// Groups under way on the emulated link.
+    pub delay_line: u64,
+}
+
+impl From<DataplaneStats> for ThreadsStats {
+    fn from(stats: DataplaneStats) -> Self {
+        Self {
+            dataplane: stats.data_thread,
+            handshake: stats.handshake_thread,
+            queues: stats.queues.to_vec(),
+            handshake_queue: stats.handshake_queue,
+            delay_line: stats.delay_line,
+        }
+    }
 }
 
 impl Stats {
     pub(crate) fn new(
         dataplane: DataplaneStats,
-        thread: &ThreadStats,
+        thread: &falconet_raptorcast::ThreadStats,
         engine: EngineStats,
-        connected_peers: usize,
     ) -> Self {
         let mut discards = dataplane.discards;
         discards.push(("raptorcast_queue_full", thread.chunks_dropped));
@@ -42,7 +74,8 @@ impl Stats {
             discards,
             drops,
             broadcasts: engine,
-            connected_peers,
+            connected_peers: 0,
+            state: StateStats::default(),
         }
     }
 

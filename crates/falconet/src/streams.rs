@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use falconet_crypto::{IdentityKey, Suite};
-use falconet_transport::Lane;
+use falconet_transport::{Lane, PeerRecord};
 
 use crate::subscription::Subscription;
 
@@ -96,6 +96,13 @@ pub enum NodeEvent {
         peer: IdentityKey,
         /// What was to be sent.
         payload: Bytes,
+    },
+    /// A newer record of a peer is in force, that came in its session.
+    RecordAccepted {
+        /// Whose.
+        peer: IdentityKey,
+        /// Its record.
+        record: Box<PeerRecord>,
     },
     /// A broadcast decodes to something that its author's commitment does not cover: its author is at fault.
     Tainted(falconet_raptorcast::Taint),

@@ -14,6 +14,7 @@ use tokio::sync::broadcast;
 use crate::connections::Connections;
 use crate::departure::Departure;
 use crate::directory::{Directory, SharedDirectory};
+use crate::state::StateHandle;
 use crate::streams::{Delivery, Message, NodeEvent};
 
 /// One reading of both clocks. A clock before 1970 reads as 1970: the timestamps it gives are refused, not trusted.
@@ -91,6 +92,7 @@ pub(crate) struct SessionEvents {
     pub(crate) events: broadcast::Sender<NodeEvent>,
     pub(crate) connections: Arc<Connections>,
     pub(crate) directory: SharedDirectory,
+    pub(crate) state: Option<StateHandle>,
 }
 
 impl SessionEvents {
@@ -100,7 +102,10 @@ impl SessionEvents {
         let event = match event {
             Event::Connected { peer, suite } => {
                 self.connections.connect(peer);
-                named(peer).map(|peer| NodeEvent::Connected { peer, suite })
+                named(peer).map(|peer| {
+                    self.note(|state| state.note_session(peer));
+                    NodeEvent::Connected { peer, suite }
+                })
             }
             Event::Disconnected { peer } => {
                 self.connections.disconnect(peer);
@@ -110,11 +115,22 @@ impl SessionEvents {
                 peer,
                 payload: plaintext,
             }),
+            // Of a stranger nothing is remembered: there are as many as somebody cares to make up.
+            Event::RecordAccepted { peer, record } => named(peer).map(|peer| {
+                self.note(|state| state.note_record(record.clone()));
+                NodeEvent::RecordAccepted { peer, record }
+            }),
             _ => None,
         };
         if let Some(event) = event {
             // An error means that nobody reads, which is the embedder's choice.
             let _ = self.events.send(event);
+        }
+    }
+
+    fn note(&self, note: impl FnOnce(&StateHandle)) {
+        if let Some(state) = &self.state {
+            note(state);
         }
     }
 }
