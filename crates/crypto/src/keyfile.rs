@@ -81,7 +81,10 @@ pub fn load_transport(path: &Path) -> Result<TransportSecret, KeyFileError> {
 /// See [`KeyFileError`].
 pub fn load_transport_file(path: &Path) -> Result<TransportKeyFile, KeyFileError> {
     match load(path)? {
-        Content::Transport { secret, disposable } => Ok(TransportKeyFile { secret, disposable }),
+        Content::Transport(secret) => Ok(TransportKeyFile {
+            disposable: secret.disposable().is_some(),
+            secret,
+        }),
         other => Err(wrong_purpose(path, KeyPurpose::Transport, &other)),
     }
 }

@@ -88,10 +88,11 @@ pub use session_index::SessionIndex;
 pub use sha256::{SHA256_LEN, Sha256Method, sha256_many};
 pub use signer::{SignError, Signer};
 pub use tai64n::{TAI64N_LEN, Tai64N};
-pub use x25519::{LowOrderPoint, TransportPublicKey, TransportSecret};
+pub use x25519::{Disposable, LowOrderPoint, TransportPublicKey, TransportSecret};
 pub use xaead::{XNONCE_LEN, xchacha_open, xchacha_seal};
 
 pub mod backend;
+pub mod key_log;
 pub mod keyfile;
 
 mod aead;

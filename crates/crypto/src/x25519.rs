@@ -42,7 +42,14 @@ pub struct TransportSecret {
     // Kept because a key file needs the bytes and a backend need not give them back.
     bytes: SecretBytes,
     agreement: <Active as Backend>::Agreement,
+    /// The key file that it was loaded from says so, and nothing else can.
+    disposable: bool,
 }
+
+/// Leave to reveal what a handshake with a disposable transport key is made of: only
+/// [`TransportSecret::disposable`] gives it. `docs/spec/keys.md#disposable`
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Disposable(());
 
 impl TransportSecret {
     /// A fresh secret.
@@ -58,7 +65,23 @@ impl TransportSecret {
     pub fn from_bytes(bytes: [u8; KEY_LEN]) -> Self {
         let bytes = SecretBytes::new(bytes);
         let agreement = Agreement::from_bytes(bytes.expose());
-        Self { bytes, agreement }
+        Self {
+            bytes,
+            agreement,
+            disposable: false,
+        }
+    }
+
+    /// Whether it was loaded from a file that [`crate::keyfile::create_disposable_transport`] has made; a key from
+    /// anywhere else never is disposable.
+    #[must_use]
+    pub fn disposable(&self) -> Option<Disposable> {
+        self.disposable.then_some(Disposable(()))
+    }
+
+    /// As a key file says that it is.
+    pub(crate) fn with_disposable(self, disposable: bool) -> Self {
+        Self { disposable, ..self }
     }
 
     /// Its public key.

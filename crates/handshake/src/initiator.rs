@@ -76,6 +76,10 @@ impl PendingInitiation {
         self.local_index
     }
 
+    pub(crate) fn ephemeral(&self) -> &TransportSecret {
+        &self.ephemeral
+    }
+
     /// The suite we asked for.
     pub fn suite(&self) -> Suite {
         self.symmetric.suite()

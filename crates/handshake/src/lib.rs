@@ -81,6 +81,7 @@ mod admission;
 mod cookie;
 mod discard;
 mod initiator;
+mod key_log;
 mod keys;
 mod mac;
 mod message;

@@ -1,7 +1,8 @@
 //! Limits and choices of one node's transport.
 
 use crate::PeerId;
-use falconet_crypto::{NetworkId, Suite};
+use crate::handshakes::{KeyLogLeave, KeyLogRefused};
+use falconet_crypto::{NetworkId, Suite, TransportSecret};
 use falconet_handshake::{AdmissionOptions, CheckedOptions, OptionsError};
 
 /// Sends of all peers that wait for a session: what bytes do not bound, small datagrams fill.
@@ -20,6 +21,7 @@ pub struct TransportConfig {
     pub(crate) accept_unknown: bool,
     pub(crate) sessions: SessionLimits,
     pub(crate) offload: bool,
+    pub(crate) key_log: Option<KeyLogLeave>,
 }
 
 /// Caps on sends that wait for a session; `docs/spec/session.md#buffered`.
@@ -59,6 +61,7 @@ impl Default for TransportConfig {
                 unknown: 1024,
             },
             offload: false,
+            key_log: None,
         }
     }
 }
@@ -153,6 +156,18 @@ impl TransportConfig {
     pub fn with_offload(mut self, offload: bool) -> Self {
         self.offload = offload;
         self
+    }
+
+    /// Has the keys of handshakes handed out ([`crate::Handshakes::poll_key_log`]), so that tshark can read what
+    /// was captured of the node with this transport key, and of no other; default off, and then nothing
+    /// of them is kept. `docs/spec/keys.md#key-log`
+    ///
+    /// # Errors
+    ///
+    /// [`KeyLogRefused`] unless the key was loaded from a file that marks it as disposable.
+    pub fn with_key_log(mut self, secret: &TransportSecret) -> Result<Self, KeyLogRefused> {
+        self.key_log = Some(KeyLogLeave::ask(secret)?);
+        Ok(self)
     }
 
     /// Whether a handle is one that this node has given to a peer that nobody has configured.

@@ -2,8 +2,8 @@
 
 use crate::sessions::classify_plain;
 use crate::{
-    AddPeerError, Content, Discard, Event, Finished, HandshakeStats, Handshakes, Lane, LaneDecision,
-    PeerConfig,
+    AddPeerError, Content, Discard, Event, Finished, HandshakeStats, Handshakes, KeyLogLine, Lane,
+    LaneDecision, PeerConfig,
 };
 use crate::{
     PeerId, PeerRecord, Received, RecordError, SendError, SessionStats, Sessions, Transmit, TransportConfig,
@@ -210,6 +210,11 @@ impl Endpoint {
         let result = self.handshakes.handle_finished(now, finished);
         self.pump(now);
         result
+    }
+
+    /// See [`Handshakes::poll_key_log`].
+    pub fn poll_key_log(&mut self) -> Option<KeyLogLine> {
+        self.handshakes.poll_key_log()
     }
 
     /// When [`Endpoint::handle_timeout`] wants to be called next.

@@ -116,7 +116,7 @@ pub mod timing;
 pub use config::TransportConfig;
 pub use discard::{Discard, DiscardCounts};
 pub use endpoint::{Endpoint, Inbound};
-pub use handshakes::{Finished, HandshakeStats, Handshakes, Work};
+pub use handshakes::{Finished, HandshakeStats, Handshakes, KeyLogRefused, Work};
 pub use index::IndexKey;
 pub use message::{Content, Event, LaneDecision, Received, Released, ToHandshakes, ToSessions, Transmit};
 pub use peer::{AddPeerError, Lane, PeerConfig, PeerId, Policy};
@@ -125,6 +125,7 @@ pub use record::{
 };
 pub use sessions::{SendError, SessionInfo, SessionStats, Sessions};
 
+pub use falconet_crypto::key_log::KeyLogLine;
 pub use falconet_handshake::{AdmissionOptions, OptionsError, Refusal};
 
 use falconet_crypto::{Now, TransportSecret};

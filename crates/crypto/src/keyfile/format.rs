@@ -18,17 +18,14 @@ pub(super) const MAX_LEN: usize = 512;
 /// What a sound key file holds.
 pub(super) enum Content {
     Identity(IdentitySecret),
-    Transport {
-        secret: TransportSecret,
-        disposable: bool,
-    },
+    Transport(TransportSecret),
 }
 
 impl Content {
     pub(super) fn purpose(&self) -> KeyPurpose {
         match self {
             Content::Identity(_) => KeyPurpose::Identity,
-            Content::Transport { .. } => KeyPurpose::Transport,
+            Content::Transport(_) => KeyPurpose::Transport,
         }
     }
 }
@@ -91,9 +88,9 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Content, Corruption> {
             (Content::Identity(secret), derived)
         }
         KeyPurpose::Transport => {
-            let secret = TransportSecret::from_bytes(*secret);
+            let secret = TransportSecret::from_bytes(*secret).with_disposable(disposable);
             let derived = secret.public().to_string();
-            (Content::Transport { secret, disposable }, derived)
+            (Content::Transport(secret), derived)
         }
     };
     if derived == public {

@@ -137,6 +137,7 @@ impl Handshakes {
         };
         let mut bytes = [0; 32];
         self.rng.fill_bytes(&mut bytes);
+        self.log_answer(peer, &bytes);
         let ephemeral = SecretBytes::new(bytes);
         bytes.zeroize();
         let step = Step::Answer {

@@ -100,6 +100,8 @@ impl Handshakes {
             &mut self.rng,
         )
         .ok()?;
+        self.log_initiation(&initiation, &statics);
+        let contact = self.contact_mut(peer)?;
         let dropped = contact.push_pending(Pending {
             initiation,
             to,

@@ -5,6 +5,7 @@ mod contact;
 mod dial;
 mod gate;
 mod inbound;
+mod key_log;
 mod outbox;
 mod strangers;
 mod timestamps;
@@ -19,6 +20,9 @@ use contact::Contact;
 use falconet_crypto::{Now, SecretBytes, SessionIndex, Suite, Tai64N, TransportPublicKey};
 use falconet_handshake::{LocalStatic, PeerStatic};
 use gate::Gate;
+use key_log::KeyLog;
+pub(crate) use key_log::KeyLogLeave;
+pub use key_log::KeyLogRefused;
 use outbox::Outbox;
 use rand_chacha::ChaCha20Rng;
 use std::collections::{HashMap, VecDeque};
@@ -52,6 +56,7 @@ pub struct Handshakes {
     /// Initiations whose Diffie-Hellmans are under way: each is promised a place in `outbox`.
     places: Places,
     works: VecDeque<Work>,
+    key_log: Option<KeyLog>,
     stats: HandshakeStats,
 }
 
@@ -81,6 +86,8 @@ pub struct HandshakeStats {
     pub in_work: usize,
     /// Datagrams that wait for [`Handshakes::poll_transmit`]: at most 4,096.
     pub queued_transmits: usize,
+    /// Handshakes whose lines a key log has no room for, since nobody takes those before.
+    pub key_log_left_out: u64,
     /// Datagrams discarded, by reason.
     pub discards: DiscardCounts,
 }
@@ -93,6 +100,7 @@ impl Handshakes {
         index_key: IndexKey,
         mut rng: ChaCha20Rng,
     ) -> Self {
+        let logs_keys = config.key_log.is_some_and(|leave| leave.is_for(local.public()));
         let gate = Gate::new(now, &config.admission, &mut rng);
         Self {
             config,
@@ -111,6 +119,7 @@ impl Handshakes {
             outbox: Outbox::default(),
             places: Places::default(),
             works: VecDeque::new(),
+            key_log: logs_keys.then(KeyLog::default),
             stats: HandshakeStats::default(),
         }
     }
@@ -316,6 +325,7 @@ impl Handshakes {
             remembered: self.remembered.iter().count(),
             queued_messages: self.outbox.len(),
             in_work: self.places.taken(),
+            key_log_left_out: self.key_log.as_ref().map_or(0, KeyLog::left_out),
             queued_transmits: self.transmits.len(),
             ..self.stats.clone()
         }

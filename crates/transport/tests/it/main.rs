@@ -9,6 +9,7 @@ const OFFLOADED: bool = false;
 mod admission;
 mod caps;
 mod hostile;
+mod key_log;
 mod limits;
 mod model;
 mod network;
