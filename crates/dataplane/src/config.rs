@@ -2,10 +2,12 @@
 
 use std::fmt;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use crate::handshake_thread::HandshakeLog;
+use falconet_crypto::key_log::KeyLogFile;
+
+use crate::handshake_thread::{HandshakeLog, HandshakeOptions, MAX_THREADS};
 use crate::outgoing::Class;
 use crate::scheduler::ClassLimits;
 
@@ -55,8 +57,7 @@ pub struct DataplaneConfig {
     pub(crate) kernel_filter: bool,
     pub(crate) data_thread: Placement,
     pub(crate) handshake_thread: Placement,
-    pub(crate) handshake_cpu: f64,
-    pub(crate) handshake_log: Option<Arc<dyn HandshakeLog>>,
+    pub(crate) handshakes: HandshakeOptions,
     pub(crate) classes: [ClassLimits; Class::COUNT],
 }
 
@@ -95,8 +96,7 @@ impl Default for DataplaneConfig {
                 processor: None,
                 nice: HANDSHAKE_NICE,
             },
-            handshake_cpu: 0.5,
-            handshake_log: None,
+            handshakes: HandshakeOptions::default(),
             classes: [
                 class_limits(4, 65_536, 64, 10),
                 class_limits(4, 65_536, 64, 10),
@@ -224,12 +224,28 @@ impl DataplaneConfig {
         self
     }
 
-    /// Processor time that handshakes may take, as a share of one core, 0.01..=64.0. Default: 0.5. Above it
-    /// initiations are sampled at random and the rest is counted as `handshake_sampled`
+    /// Threads that compute handshakes, 1..=64; with more than one the engine has to hand its work out
+    /// (`TransportConfig::with_offload`). Default: 1.
+    #[must_use]
+    pub fn with_handshake_threads(mut self, count: usize) -> Self {
+        self.handshakes.threads = count;
+        self
+    }
+
+    /// Processor time that each handshake thread may take, as a share of a core, 0.01..=1.0. Default: 0.5.
+    /// Above it initiations are sampled at random and the rest is counted as `handshake_sampled`
     /// (docs/spec/threads.md#handshake-cpu).
     #[must_use]
-    pub fn with_handshake_cpu(mut self, cores: f64) -> Self {
-        self.handshake_cpu = cores;
+    pub fn with_handshake_cpu(mut self, share: f64) -> Self {
+        self.handshakes.cpu = share;
+        self
+    }
+
+    /// Where the secrets of handshakes go that the engine hands out
+    /// (`TransportConfig::with_key_log`), before the message that they are of leaves. Default: nowhere.
+    #[must_use]
+    pub fn with_key_log(mut self, file: KeyLogFile) -> Self {
+        self.handshakes.key_log = Some(Arc::new(Mutex::new(file)));
         self
     }
 
@@ -237,7 +253,7 @@ impl DataplaneConfig {
     /// restart makes peers refuse our initiations, and initiations recorded before it can be replayed to us.
     #[must_use]
     pub fn with_handshake_log(mut self, log: Arc<dyn HandshakeLog>) -> Self {
-        self.handshake_log = Some(log);
+        self.handshakes.log = Some(log);
         self
     }
 
@@ -306,8 +322,11 @@ impl DataplaneConfig {
                 return wrong(field, "a nice value of -20 to 19");
             }
         }
-        if !(0.01..=64.0).contains(&self.handshake_cpu) {
-            return wrong("handshake_cpu", "0.01 to 64.0 cores");
+        if !(1..=MAX_THREADS).contains(&self.handshakes.threads) {
+            return wrong("handshake_threads", "1 to 64");
+        }
+        if !(0.01..=1.0).contains(&self.handshakes.cpu) {
+            return wrong("handshake_cpu", "0.01 to 1.0 of a core");
         }
         for class in &self.classes {
             if !(1..=1000).contains(&class.weight) {
@@ -372,8 +391,14 @@ mod tests {
             wrong_field(&good().with_handshake_thread(placement)),
             "handshake_thread"
         );
-        for cores in [0.0, f64::NAN] {
-            assert_eq!(wrong_field(&good().with_handshake_cpu(cores)), "handshake_cpu");
+        for share in [0.0, 1.1, f64::NAN] {
+            assert_eq!(wrong_field(&good().with_handshake_cpu(share)), "handshake_cpu");
+        }
+        for count in [0, 65] {
+            assert_eq!(
+                wrong_field(&good().with_handshake_threads(count)),
+                "handshake_threads"
+            );
         }
         assert_eq!(
             wrong_field(&good().with_class_weight(Class::Relay, 0)),

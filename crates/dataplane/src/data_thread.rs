@@ -34,7 +34,7 @@ const PLAIN_BUDGET: usize = 128;
 /// Most groups sent in a turn: receiving must not wait for longer than these take.
 const GROUPS_A_TURN: usize = 8;
 /// Bytes of plaintext from which on a turn sends no further group, for the same reason.
-const BYTES_A_TURN: usize = 128 << 10;
+const BYTES_A_TURN: usize = 256 << 10;
 /// Most messages of each kind taken from the other threads in a turn.
 const MESSAGES_A_TURN: usize = 256;
 /// How long to wait when the handshake thread has no room for a message.
@@ -51,6 +51,8 @@ pub(crate) struct DataThread {
     pub(crate) egress: Egress,
     pub(crate) emission: Emission,
     pub(crate) receiver: Receiver,
+    /// What the present turn has received.
+    pub(crate) batches: Batches,
     pub(crate) timer: Timer,
     pub(crate) wake: Arc<Wake>,
     pub(crate) stop: Arc<AtomicBool>,
@@ -63,6 +65,7 @@ pub(crate) struct DataThread {
 
 /// What is to be done behind a turn.
 struct Next {
+    /// There may be more to do than what a look at the queues tells.
     busy: bool,
     paced_until: Option<Instant>,
 }
@@ -88,41 +91,41 @@ impl DataThread {
     fn take_turn(&mut self) -> Next {
         let now = read_clock();
         self.counters.note_turn(now.instant);
-        let mut busy = self.handle_commands(now);
-        busy |= self.receive(now);
-        busy |= self.handle_messages(now);
+        self.handle_commands(now);
+        let mut busy = self.receive(now);
+        self.handle_messages(now);
         if self.sessions.poll_timeout().is_some_and(|at| at <= now.instant) {
             self.sessions.handle_timeout(now);
         }
-        busy |= self.handle_submissions(now);
+        self.handle_submissions(now);
         self.drain_sessions(now);
         busy |= self.egress.handle_timeout(now.instant, &mut self.counters);
         let paced_until = self.send_groups(&mut busy);
-        self.drain_sessions(now);
+        busy |= self.drain_sessions(now);
         Next { busy, paced_until }
     }
 
+    /// Receives within the lanes' budgets and hands the batches over; true if there may be more.
     fn receive(&mut self, now: Now) -> bool {
-        let mut batches = Batches::default();
-        let mut taken = self.receive_lane(now, Lane::Authenticated, DATA_BUDGET, &mut batches);
-        taken += self.receive_lane(now, Lane::Plain, PLAIN_BUDGET, &mut batches);
-        let (consumers, counters) = (&mut self.consumers, &mut self.counters);
-        deliver(consumers.chunks.as_mut(), batches.chunks, "chunks_full", counters);
-        deliver(
-            consumers.messages.as_mut(),
-            batches.messages,
-            "messages_full",
-            counters,
-        );
-        taken > 0
+        let mut busy = self.receive_lane(now, Lane::Authenticated, DATA_BUDGET);
+        busy |= self.receive_lane(now, Lane::Plain, PLAIN_BUDGET);
+        let (consumers, batches, counters) = (&mut self.consumers, &mut self.batches, &mut self.counters);
+        let chunks = consumers.chunks.as_mut();
+        deliver(chunks, &mut batches.chunks, "chunks_full", counters);
+        let messages = consumers.messages.as_mut();
+        deliver(messages, &mut batches.messages, "messages_full", counters);
+        busy
     }
 
-    /// Receives from one lane until nothing is there or `budget` datagrams were taken; returns how many
-    /// were.
-    fn receive_lane(&mut self, now: Now, lane: Lane, budget: usize, batches: &mut Batches) -> usize {
+    /// Receives from one lane until nothing is there or `budget` datagrams were taken; true if there may be more.
+    fn receive_lane(&mut self, now: Now, lane: Lane, budget: usize) -> bool {
         let mut taken = 0;
         while let Some(port) = self.egress.port(lane) {
-            let filled = self.receiver.fill(port, budget - taken, &mut self.counters);
+            let asked = self.receiver.room(budget - taken.min(budget));
+            if asked == 0 {
+                return true;
+            }
+            let filled = self.receiver.fill(port, asked, &mut self.counters);
             if filled == 0 {
                 break;
             }
@@ -134,34 +137,31 @@ impl DataThread {
                 Lane::Authenticated => judge_authenticated(sessions, handshakes, now, from, datagram),
                 Lane::Plain => judge_plain(sessions, now, from, datagram),
             };
-            taken += self
-                .receiver
-                .judge(lane, filled, &mut self.counters, batches, judge);
+            let (counters, batches) = (&mut self.counters, &mut self.batches);
+            taken += self.receiver.judge(lane, filled, counters, batches, judge);
+            if filled < asked {
+                break;
+            }
         }
-        taken
+        false
     }
 
-    fn handle_messages(&mut self, now: Now) -> bool {
-        let mut handled = 0;
+    fn handle_messages(&mut self, now: Now) {
         for message in self.from_handshakes.try_iter().take(MESSAGES_A_TURN) {
             self.sessions.handle_message(now, message);
-            handled += 1;
         }
         for _ in 0..MESSAGES_A_TURN {
             let Ok(transmit) = self.handshake_transmits.try_recv() else {
                 break;
             };
             self.transmit(now, transmit);
-            handled += 1;
         }
-        handled > 0
     }
 
     /// Takes every command that is there. Both engines see them in the same order; only if the handshake
     /// thread is so far behind that as many wait for it as its queue holds, the others wait, too.
-    fn handle_commands(&mut self, now: Now) -> bool {
+    fn handle_commands(&mut self, now: Now) {
         self.retry_held();
-        let mut handled = false;
         for _ in 0..COMMANDS {
             if !self.takes_commands() {
                 break;
@@ -169,10 +169,8 @@ impl DataThread {
             let Ok(command) = self.inbox.commands.try_recv() else {
                 break;
             };
-            handled = true;
             self.handle_command(now, command);
         }
-        handled
     }
 
     fn takes_commands(&self) -> bool {
@@ -199,8 +197,7 @@ impl DataThread {
         }
     }
 
-    fn handle_submissions(&mut self, now: Now) -> bool {
-        let mut handled = false;
+    fn handle_submissions(&mut self, now: Now) {
         for class in Class::ALL {
             for _ in 0..MESSAGES_A_TURN {
                 let emission = &self.emission;
@@ -208,15 +205,13 @@ impl DataThread {
                     break;
                 };
                 self.emission.push(now.instant, outgoing, &mut self.counters);
-                handled = true;
             }
         }
         self.inbox.notify_room();
-        handled
     }
 
-    /// Everything the sessions want to say; the engine bounds it.
-    fn drain_sessions(&mut self, now: Now) {
+    /// Everything the sessions want to say; the engine bounds it. True if some of it was scheduled.
+    fn drain_sessions(&mut self, now: Now) -> bool {
         while let Some(transmit) = self.sessions.poll_transmit() {
             self.transmit(now, transmit);
         }
@@ -225,7 +220,9 @@ impl DataThread {
         {
             self.tell_handshakes(Control::Message(message));
         }
+        let mut is_scheduled = false;
         while let Some(released) = self.sessions.poll_released() {
+            is_scheduled = true;
             let (tag, plaintext) = (released.tag, released.plaintext);
             self.emission
                 .handle_released(now.instant, tag, plaintext, &mut self.counters);
@@ -233,6 +230,7 @@ impl DataThread {
         while let Some(event) = self.sessions.poll_event() {
             self.handle_event(now, event);
         }
+        is_scheduled
     }
 
     fn handle_event(&mut self, now: Now, event: Event) {
@@ -277,14 +275,16 @@ impl DataThread {
                 counters: &mut self.counters,
             };
             match self.emission.poll_group(&mut turn) {
-                Emitted::Group(bytes) => {
-                    *busy = true;
-                    sent += bytes;
-                }
+                Emitted::Group(bytes) => sent += bytes,
                 Emitted::Wait(until) => return Some(until),
-                Emitted::Nothing => return None,
+                Emitted::Nothing => {
+                    // What was sent has made room for what waits for it.
+                    *busy |= sent > 0 && self.inbox.waits_for_room();
+                    return None;
+                }
             }
         }
+        *busy = true;
         None
     }
 
@@ -367,12 +367,21 @@ impl DataThread {
     }
 }
 
-fn deliver(consumer: &mut dyn Consumer, batch: Vec<Inbound>, reason: &'static str, counters: &mut Counters) {
+/// Hands `batch` over and puts an empty one in its place.
+fn deliver(
+    consumer: &mut dyn Consumer,
+    batch: &mut Vec<Inbound>,
+    reason: &'static str,
+    counters: &mut Counters,
+) {
     if batch.is_empty() {
         return;
     }
     let datagrams = batch.len();
-    if consumer.deliver(batch).is_err() {
+    let empty = consumer.spare().filter(Vec::is_empty);
+    // One allocation a batch at most: the next one is likely no longer.
+    let full = std::mem::replace(batch, empty.unwrap_or_else(|| Vec::with_capacity(datagrams)));
+    if consumer.deliver(full).is_err() {
         counters.note_discarded(reason, datagrams);
     }
 }

@@ -13,11 +13,11 @@ use falconet_transport::{Handshakes, Sessions, ToSessions, Transmit};
 use crate::config::{ConfigError, DataplaneConfig, Placement};
 use crate::data_thread::DataThread;
 use crate::emission::Emission;
-use crate::handshake_thread::{HandshakeParts, HandshakeThread, Inlet, MESSAGES, TRANSMITS, queues};
+use crate::handshake_thread::{Crew, HandshakeParts, HandshakeThread, Inlet, MESSAGES, TRANSMITS, queues};
 use crate::inbound::Consumers;
 use crate::kernel_drops::KernelDrops;
 use crate::pacer::Pacer;
-use crate::receive::Receiver;
+use crate::receive::{Batches, Receiver};
 use crate::sender::{Inbox, Sender, inbox};
 use crate::sockets::Sockets;
 use crate::stats::{Counters, Published, Stats, add};
@@ -93,8 +93,8 @@ impl Dataplane {
             wake: wake_handshakes,
             wake_sessions: Arc::clone(&wake),
             published: Arc::clone(&dataplane.published[1]),
-            cpu_cap: config.handshake_cpu,
-            log: config.handshake_log.clone(),
+            options: config.handshakes.clone(),
+            crew: Crew::start(&config, &dataplane.wakes[1]).map_err(StartError::Thread)?,
         };
         drop(guard);
         // On an error the half that was started is stopped by `Drop`.
@@ -131,6 +131,7 @@ impl Dataplane {
             egress: parts.sockets.egress(&config).map_err(StartError::Thread)?,
             emission: Emission::new(config.classes, Pacer::new(config.rate), config.mtu),
             receiver: Receiver::new(config.aggregation),
+            batches: Batches::default(),
             timer: Timer::new().map_err(StartError::Thread)?,
             wake: parts.wake,
             stop: Arc::clone(&self.stop),
@@ -227,7 +228,7 @@ fn runtime() -> io::Result<tokio::runtime::Runtime> {
 }
 
 /// Puts the calling thread where the configuration wants it; where the system refuses, it runs all the same.
-fn place(placement: Placement) {
+pub(crate) fn place(placement: Placement) {
     #[cfg(target_os = "linux")]
     {
         let pinned = placement.processor.map_or(Ok(()), crate::sys::pin_to);

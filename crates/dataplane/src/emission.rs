@@ -67,8 +67,9 @@ impl Emission {
             segment: mtu.saturating_sub(LEAST_HEADERS),
             overhead: HEADROOM + TAIL,
         };
-        // A turn holds a whole group, if the rate allows one that long.
-        let quantum = limits.bytes.clamp(LEAST_QUANTUM, MAX_UNIT_BYTES);
+        // Whole groups, so that a turn does not end in a short one.
+        let group = limits.bytes.clamp(1, MAX_UNIT_BYTES);
+        let quantum = group * LEAST_QUANTUM.div_ceil(group);
         Emission {
             scheduler: Scheduler::new(classes, quantum),
             pacer,

@@ -3,8 +3,8 @@
 use std::future::{Future, poll_fn};
 use std::net::SocketAddr;
 use std::pin::pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, PoisonError};
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
@@ -16,18 +16,22 @@ use crate::clock::read_clock;
 use crate::stats::{Counters, Published};
 use crate::timer::Timer;
 use crate::wake::Wake;
+pub(crate) use crew::Crew;
 use durable::Durable;
 pub use durable::{HandshakeLog, StoredMark};
 pub(crate) use exit::{Exit, TRANSMITS};
 pub(crate) use intake::Intake;
 use load::Load;
+pub(crate) use options::{HandshakeOptions, MAX_THREADS};
 use queues::Outlet;
 pub(crate) use queues::{Control, Inlet, MESSAGES, queues};
 
+mod crew;
 mod durable;
 mod exit;
 mod intake;
 mod load;
+mod options;
 mod queues;
 mod sys;
 
@@ -51,9 +55,8 @@ pub(crate) struct HandshakeParts {
     /// Wakes the dataplane thread.
     pub(crate) wake_sessions: Arc<Wake>,
     pub(crate) published: Arc<Published>,
-    /// Cores that handshakes may take, as a fraction.
-    pub(crate) cpu_cap: f64,
-    pub(crate) log: Option<Arc<dyn HandshakeLog>>,
+    pub(crate) options: HandshakeOptions,
+    pub(crate) crew: Crew,
 }
 
 /// The state of the handshake thread.
@@ -76,10 +79,13 @@ impl HandshakeThread {
     pub(crate) fn new(parts: HandshakeParts) -> Self {
         let now = Instant::now();
         let cpu = sys::thread_cpu().unwrap_or_default();
-        let log = parts.log.clone();
+        let options = &parts.options;
         Self {
-            load: Load::new(parts.cpu_cap, now, cpu),
-            durable: log.map(|log| Durable::new(log, Arc::clone(&parts.wake))),
+            load: Load::new(options.cpu * options.threads as f64, now, cpu),
+            durable: options
+                .log
+                .clone()
+                .map(|log| Durable::new(log, Arc::clone(&parts.wake))),
             counters: Counters::default(),
             held: None,
             paused_until: None,
@@ -113,6 +119,7 @@ impl HandshakeThread {
         self.counters.note_turn(now.instant);
         self.measure(now.instant);
         let mut handled = self.handle_controls(now);
+        handled += self.take_in(now);
         for _ in 0..DATAGRAMS_A_TURN {
             let Ok(datagram) = self.parts.queues.datagrams.try_recv() else {
                 break;
@@ -125,7 +132,21 @@ impl HandshakeThread {
         if handshakes.poll_timeout().is_some_and(|at| at <= now.instant) {
             handshakes.handle_timeout(now);
         }
+        let counters = &mut self.counters;
+        let mut refused = |reason| counters.note_discarded(reason, 1);
+        self.parts
+            .crew
+            .hand_out(now, &mut self.parts.handshakes, &mut refused);
         handled > 0
+    }
+
+    /// What other threads have computed.
+    fn take_in(&mut self, now: Now) -> usize {
+        let counters = &mut self.counters;
+        let mut refused = |reason| counters.note_discarded(reason, 1);
+        self.parts
+            .crew
+            .take_in(now, &mut self.parts.handshakes, &mut refused)
     }
 
     fn handle_controls(&mut self, now: Now) -> usize {
@@ -202,9 +223,11 @@ impl HandshakeThread {
         self.parts.handshakes.set_under_load(self.load.is_under_load());
     }
 
-    /// Processor time so far; where the system does not tell, all time that the thread was not asleep.
+    /// Processor time of all handshake threads so far; where the system does not tell, all time that this one was not
+    /// asleep.
     fn cpu(&self) -> Duration {
-        sys::thread_cpu().unwrap_or_else(|| self.started.elapsed().saturating_sub(self.asleep))
+        let own = sys::thread_cpu().unwrap_or_else(|| self.started.elapsed().saturating_sub(self.asleep));
+        own + self.parts.crew.cpu()
     }
 
     /// Sleeps until something arrives or a timer is due.
@@ -243,10 +266,11 @@ impl HandshakeThread {
     }
 
     fn has_news(&self) -> bool {
-        self.parts.stop.load(Ordering::Acquire) || !self.parts.queues.is_empty()
+        self.parts.stop.load(Ordering::Acquire) || !self.parts.queues.is_empty() || self.parts.crew.has_news()
     }
 
     fn drain_outputs(&mut self) {
+        self.write_key_log();
         let mut wake = false;
         while let Some(message) = self.held.take().or_else(|| self.parts.handshakes.poll_message()) {
             wake = true;
@@ -272,6 +296,22 @@ impl HandshakeThread {
         }
         if wake {
             self.parts.wake_sessions.wake();
+        }
+    }
+
+    /// Before the messages that the keys are of leave: who captures these can read them at once.
+    fn write_key_log(&mut self) {
+        let Some(file) = &self.parts.options.key_log else {
+            return;
+        };
+        let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
+        while let Some(line) = self.parts.handshakes.poll_key_log() {
+            if let Err(error) = file.append(&line) {
+                tracing::warn!(%error, "the key log ends here");
+                drop(file);
+                self.parts.options.key_log = None;
+                return;
+            }
         }
     }
 }

@@ -43,6 +43,7 @@
 //! # Ok::<(), std::net::AddrParseError>(())
 //! ```
 
+mod buffers;
 mod class_queue;
 mod clock;
 mod config;

@@ -1,6 +1,5 @@
 //! Receive buffers and the way of their contents to the consumers.
 
-use std::collections::VecDeque;
 use std::io::IoSliceMut;
 use std::net::SocketAddr;
 use std::ops::Range;
@@ -9,6 +8,7 @@ use bytes::{Bytes, BytesMut};
 use falconet_transport::{Lane, PeerId};
 use quinn_udp::RecvMeta;
 
+use crate::buffers::Buffers;
 use crate::inbound::Inbound;
 use crate::socket::{Port, canonical};
 use crate::stats::Counters;
@@ -21,11 +21,10 @@ const MAX_AGGREGATE: usize = 64;
 const AGGREGATES: usize = 4;
 /// Buffers of one receive call without receive offload: as many as `quinn-udp` takes.
 const SINGLES: usize = 32;
-/// Received bytes from which on a buffer is given away instead of copied out of: a consumer that holds
-/// one datagram then pins at most twice what it was sent along with (docs/spec/threads.md#receive-buffers).
-const GIVE_AWAY: usize = BUFFER / 2;
-/// Given-away buffers that are watched for their return.
-const LENT: usize = 32;
+/// Sizes of the buffers that go to consumers: shorter aggregates are copied into the least that holds them, so that
+/// whoever keeps one datagram pins little more than what it was sent along with
+/// (docs/spec/threads.md#receive-buffers).
+const SIZES: [usize; 4] = [2 * 1024, 8 * 1024, 32 * 1024, BUFFER];
 
 /// Receives aggregates and turns them into batches.
 pub(crate) struct Receiver {
@@ -34,7 +33,8 @@ pub(crate) struct Receiver {
     /// Most datagrams that one buffer may turn out to hold.
     aggregate: usize,
     accepted: Vec<Accepted>,
-    lent: VecDeque<Bytes>,
+    /// By size, those of [`SIZES`].
+    pools: [Buffers; SIZES.len()],
 }
 
 /// What the judge of a datagram found.
@@ -70,23 +70,26 @@ impl Receiver {
         } else {
             (SINGLES, 1)
         };
+        let mut pools = SIZES.map(Buffers::new);
+        let largest = &mut pools[SIZES.len() - 1];
         Receiver {
-            buffers: (0..buffers).map(|_| BytesMut::zeroed(BUFFER)).collect(),
+            buffers: (0..buffers).map(|_| largest.take()).collect(),
             metas: [RecvMeta::default(); SINGLES],
             aggregate,
             accepted: Vec::new(),
-            lent: VecDeque::new(),
+            pools,
         }
     }
 
-    /// Reads aggregates from `port`, as many as cannot hold more than `budget` datagrams; returns how many
-    /// there were. docs/spec/threads.md#receive-budget
-    pub(crate) fn fill(&mut self, port: &Port, budget: usize, counters: &mut Counters) -> usize {
-        // Each buffer may turn out to hold an aggregate of the longest kind.
-        let count = (budget / self.aggregate).min(self.buffers.len());
-        if count == 0 {
-            return 0;
-        }
+    /// How many buffers cannot turn out to hold more than `budget` datagrams, each being filled by an aggregate of
+    /// the longest kind (docs/spec/threads.md#receive-budget).
+    pub(crate) fn room(&self, budget: usize) -> usize {
+        (budget / self.aggregate).min(self.buffers.len())
+    }
+
+    /// Reads up to `count` aggregates from `port`; returns how many there were.
+    pub(crate) fn fill(&mut self, port: &Port, count: usize, counters: &mut Counters) -> usize {
+        let count = count.min(self.buffers.len());
         let mut buffers = self.buffers.iter_mut();
         let mut slices: [IoSliceMut<'_>; SINGLES] = std::array::from_fn(|_| {
             let buffer = buffers.next().map(|buffer| &mut buffer[..]);
@@ -162,26 +165,16 @@ impl Receiver {
 
     /// The received bytes as something the consumers may keep.
     fn hand_out(&mut self, index: usize, length: usize) -> Bytes {
-        if length < GIVE_AWAY {
-            return Bytes::copy_from_slice(&self.buffers[index][..length]);
+        let [smaller @ .., largest] = &mut self.pools;
+        for (pool, size) in smaller.iter_mut().zip(SIZES) {
+            if length <= size {
+                let mut copy = pool.take();
+                copy[..length].copy_from_slice(&self.buffers[index][..length]);
+                return pool.lend(copy);
+            }
         }
-        let fresh = self.reclaim();
-        let whole = std::mem::replace(&mut self.buffers[index], fresh).freeze();
-        if self.lent.len() >= LENT {
-            self.lent.pop_front();
-        }
-        self.lent.push_back(whole.clone());
-        whole
-    }
-
-    /// A buffer that its consumers have let go, else a new one.
-    fn reclaim(&mut self) -> BytesMut {
-        let returned = self.lent.iter().position(Bytes::is_unique);
-        returned
-            .and_then(|at| self.lent.remove(at))
-            .and_then(|bytes| bytes.try_into_mut().ok())
-            .filter(|buffer| buffer.len() == BUFFER)
-            .unwrap_or_else(|| BytesMut::zeroed(BUFFER))
+        let fresh = largest.take();
+        largest.lend(std::mem::replace(&mut self.buffers[index], fresh))
     }
 }
 
@@ -210,28 +203,26 @@ mod tests {
     }
 
     #[test]
-    fn small_aggregates_pin_no_receive_buffer_and_large_ones_come_back() {
+    fn short_aggregates_are_copied_and_pin_no_receive_buffer() {
         let mut receiver = Receiver::new(true);
-        assert_eq!(receiver.hand_out(0, 1_500).len(), 1_500);
-        assert!(receiver.lent.is_empty());
         let address = receiver.buffers[0].as_ptr();
-        let slice = receiver.hand_out(0, 60_000).slice(100..200);
-        assert_ne!(receiver.buffers[0].as_ptr(), address);
-        drop(receiver.hand_out(1, 60_000));
-        assert_eq!(slice.len(), 100);
-        drop(slice);
-        receiver.hand_out(2, 60_000);
-        receiver.hand_out(3, 60_000);
-        let reused = receiver.buffers.iter().any(|buffer| buffer.as_ptr() == address);
-        assert!(reused, "a buffer that was let go is used again");
-        assert!(receiver.lent.len() <= 3);
+        receiver.buffers[0][..3].copy_from_slice(&[7, 8, 9]);
+        for (length, size) in [(3, 2_048), (2_049, 8_192), (32_768, 32_768)] {
+            let handed = receiver.hand_out(0, length);
+            assert_eq!((&handed[..3], handed.len()), (&[7, 8, 9][..], size));
+            assert_eq!(receiver.buffers[0].as_ptr(), address);
+        }
     }
 
     #[test]
-    fn held_buffers_are_watched_only_up_to_the_cap() {
+    fn a_long_aggregate_takes_its_buffer_along_and_lets_it_come_back() {
         let mut receiver = Receiver::new(true);
-        let held: Vec<_> = (0..100).map(|_| receiver.hand_out(0, 60_000)).collect();
-        assert_eq!(receiver.lent.len(), LENT);
-        assert_eq!(held.len(), 100);
+        let address = receiver.buffers[0].as_ptr();
+        let slice = receiver.hand_out(0, 60_000).slice(100..200);
+        assert_ne!(receiver.buffers[0].as_ptr(), address);
+        drop(slice);
+        drop(receiver.hand_out(1, 60_000));
+        assert_eq!(receiver.buffers[1].as_ptr(), address);
+        assert!(receiver.buffers.iter().all(|buffer| buffer.len() == BUFFER));
     }
 }

@@ -228,6 +228,11 @@ impl Inbox {
                 .any(|class| class.next.is_none() && !class.queue.is_empty())
     }
 
+    /// Whether a submission was taken that the scheduler had no room for.
+    pub(crate) fn waits_for_room(&self) -> bool {
+        self.classes.iter().any(|class| class.next.is_some())
+    }
+
     /// Wakes senders that wait for room, once a turn at most.
     pub(crate) fn notify_room(&mut self) {
         if std::mem::take(&mut self.made_room) {

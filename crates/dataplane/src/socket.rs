@@ -209,25 +209,28 @@ impl Port {
         }
     }
 
-    /// Receives into `buffers`; returns how many were filled, 0 if nothing is there.
+    /// Receives into `buffers`; returns how many were filled, 0 if nothing is there. If fewer were filled than are
+    /// given, nothing more is there, and the runtime is told so without another system call.
     pub(crate) fn receive(
         &self,
         buffers: &mut [IoSliceMut<'_>],
         metas: &mut [RecvMeta],
         counters: &mut Counters,
     ) -> usize {
+        let (given, mut filled) = (buffers.len(), 0);
         let received = self.io.try_io(Interest::READABLE, || {
-            self.state.recv((&self.io).into(), buffers, metas)
-        });
-        match received {
-            Ok(filled) => filled,
-            Err(error) => {
-                if error.kind() != io::ErrorKind::WouldBlock {
-                    counters.note_receive_error();
-                }
-                0
+            filled = self.state.recv((&self.io).into(), buffers, metas)?;
+            // The next datagram makes the socket readable anew: readiness is told by edges.
+            if filled < given {
+                Err(io::ErrorKind::WouldBlock.into())
+            } else {
+                Ok(())
             }
+        });
+        if received.is_err_and(|error| error.kind() != io::ErrorKind::WouldBlock) {
+            counters.note_receive_error();
         }
+        filled
     }
 }
 

@@ -32,9 +32,10 @@ mod timerfd {
             Ok(Timer { fd, armed: None })
         }
 
-        /// Sets the deadline; an unchanged one costs nothing.
+        /// Sets the deadline. One that is set to come earlier stays, and only ends the wait early: moving a
+        /// deadline ahead of the clock, as every datagram does, then costs nothing.
         pub(crate) fn arm(&mut self, now: Instant, deadline: Instant) -> io::Result<()> {
-            if self.armed != Some(deadline) {
+            if !self.armed.is_some_and(|armed| now < armed && armed <= deadline) {
                 self.fd.get_ref().set(deadline.saturating_duration_since(now))?;
                 self.armed = Some(deadline);
             }
@@ -137,6 +138,14 @@ mod tests {
                 let mut timer = <$timer>::new().unwrap();
                 for wait in [0, 50, 700, 5_000].map(Duration::from_micros) {
                     let start = Instant::now();
+                    timer.arm(start, start + wait).unwrap();
+                    poll_fn(|cx| timer.poll_expired(cx)).await;
+                    assert!(start.elapsed() >= wait, "{wait:?}");
+                    // An earlier deadline takes the place of a later one.
+                    let start = Instant::now();
+                    timer
+                        .arm(start, start + Duration::from_secs(3_600))
+                        .unwrap();
                     timer.arm(start, start + wait).unwrap();
                     poll_fn(|cx| timer.poll_expired(cx)).await;
                     assert!(start.elapsed() >= wait, "{wait:?}");
