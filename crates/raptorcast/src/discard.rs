@@ -46,10 +46,12 @@ discards! {
     Timestamp = "timestamp",
     /// No validator set is known for the epoch.
     Epoch = "epoch",
-    /// Too far from the local round.
+    /// Too far from the local round, or of a round that is over.
     Round = "round",
     /// The author is not in the set of the epoch.
     Author = "author",
+    /// Another validator leads the round, says the schedule.
+    NotLeader = "not_leader",
     /// Our own message came back.
     OwnMessage = "own_message",
     /// Nobody knows who sent it.

@@ -10,16 +10,15 @@ use rand_core::SeedableRng;
 
 use crate::budget::Budget;
 use crate::cache::Cache;
+use crate::clock::Clocks;
 use crate::config::{ConfigError, EngineConfig};
 use crate::epochs::Epochs;
 use crate::events::{Event, Expiry, Taint, Transmit};
 use crate::geometry::Geometry;
 use crate::ids::{Epoch, MessageId, NodeIndex, Round};
 use crate::outgoing::Outgoing;
-use crate::participation::Participation;
 use crate::publish::RoundLog;
 use crate::relay::RelayQueue;
-use crate::set::ValidatorSet;
 use crate::stats::Stats;
 use crate::workshop::Workshop;
 
@@ -32,6 +31,9 @@ pub struct Engine {
     pub(crate) config: EngineConfig,
     pub(crate) epochs: Epochs,
     pub(crate) round: Option<Round>,
+    /// Rounds before it are over, says the embedder.
+    pub(crate) oldest: Option<Round>,
+    pub(crate) clocks: Clocks,
     pub(crate) cache: Cache,
     pub(crate) relays: RelayQueue,
     pub(crate) plain_verifications: Budget,
@@ -64,6 +66,8 @@ impl Engine {
         Ok(Self {
             epochs: Epochs::default(),
             round: None,
+            oldest: None,
+            clocks: Clocks::new(config.timestamp_window),
             cache: Cache::new(&config),
             relays: RelayQueue::new(config.relay_queue, config.relay_run, config.relay_quantum),
             plain_verifications: Budget::new(config.verifications_plain),
@@ -87,28 +91,6 @@ impl Engine {
     /// The options it was made with.
     pub fn config(&self) -> &EngineConfig {
         &self.config
-    }
-
-    /// Gives it the validator set of an epoch. The two highest epochs are kept; messages of one that goes
-    /// are given up.
-    pub fn set_epoch(&mut self, epoch: Epoch, set: Arc<ValidatorSet>) {
-        for void in self.epochs.insert(epoch, set, &self.identity, &self.config) {
-            if let Some(now) = self.now {
-                let expired = self.cache.drop_epoch(now, void);
-                self.expire(expired);
-            }
-        }
-    }
-
-    /// Tells it the local round: messages further from it than the round window are refused, incomplete ones
-    /// that have fallen behind the window are given up.
-    pub fn set_round(&mut self, round: Round) {
-        self.round = Some(round);
-        let oldest = round.number().saturating_sub(self.config.round_window);
-        if let (Some(now), Some(oldest)) = (self.now, Round::new(oldest)) {
-            let expired = self.cache.drop_rounds_before(now, oldest);
-            self.expire(expired);
-        }
     }
 
     /// Takes from the system what messages of this many bytes need, and plans their encoding, before the first one
@@ -176,12 +158,6 @@ impl Engine {
     /// What it has done so far.
     pub fn stats(&self) -> &Stats {
         &self.stats
-    }
-
-    /// What every member of an epoch's set has done as a first hop, in the order of their numbers; `None` if the epoch
-    /// is not known, or not any more: read it before the next but one epoch is set.
-    pub fn participation(&self, epoch: Epoch) -> Option<&[Participation]> {
-        self.epochs.get(epoch).map(|epoch| epoch.roll.members())
     }
 
     /// Incomplete messages, the bytes counted for them, and all messages that are remembered.

@@ -9,9 +9,10 @@ use falconet_crypto::IdentityKey;
 use crate::budget::Budget;
 use crate::config::EngineConfig;
 use crate::geometry::Geometry;
-use crate::ids::{Epoch, NodeIndex};
+use crate::ids::{Epoch, NodeIndex, Round};
 use crate::limits::{MAX_PAYLOAD_LEN, MAX_SYMBOLS};
 use crate::participation::Roll;
+use crate::schedule::Schedule;
 use crate::set::ValidatorSet;
 
 /// Epochs known at a time: the current one and its neighbour at the boundary.
@@ -23,6 +24,8 @@ pub(crate) struct EpochState {
     pub(crate) set: Arc<ValidatorSet>,
     /// Our own number, if we are in the set.
     pub(crate) own: Option<NodeIndex>,
+    /// Who leads, if the embedder has said so.
+    pub(crate) schedule: Option<Schedule>,
     /// Signature checks by sender.
     verifications: Vec<Budget>,
     /// Relayed symbols by author.
@@ -40,6 +43,7 @@ impl EpochState {
         let attempts = (MAX_PAYLOAD_LEN as u32).saturating_mul(config.decode_attempts_per_second);
         Self {
             own,
+            schedule: None,
             verifications: vec![Budget::new(config.verifications_per_validator); set.len()],
             relays: vec![Budget::new(relays); set.len()],
             attempts: vec![Budget::new(attempts); set.len()],
@@ -67,6 +71,14 @@ impl EpochState {
         self.attempts
             .get_mut(author.as_usize())
             .is_some_and(|budget| budget.spend_many(now, payload_len))
+    }
+
+    /// Whether this member may broadcast in this round.
+    pub(crate) fn may_lead(&self, author: NodeIndex, round: Round) -> bool {
+        let (Some(schedule), Some(author)) = (&self.schedule, self.set.get(author)) else {
+            return true;
+        };
+        schedule.allows(&author.identity, round)
     }
 
     /// Whether there is anybody to relay to: a member that is neither the author nor ourselves.
@@ -111,6 +123,24 @@ impl Epochs {
 
     pub(crate) fn get_mut(&mut self, epoch: Epoch) -> Option<&mut EpochState> {
         self.by_number.get_mut(&epoch)
+    }
+
+    /// Whether any known set has this member.
+    pub(crate) fn has_member(&self, identity: &IdentityKey) -> bool {
+        let mut sets = self.by_number.values().map(|epoch| &epoch.set);
+        sets.any(|set| set.index_of(identity).is_some())
+    }
+
+    /// Members of a new set that the sets known so far do not have; none before there is another to compare with.
+    pub(crate) fn joiners(&self, epoch: Epoch, set: &ValidatorSet, own: &IdentityKey) -> Vec<IdentityKey> {
+        let is_first = self.by_number.keys().all(|known| *known == epoch);
+        if is_first {
+            return Vec::new();
+        }
+        set.iter()
+            .map(|(_, member)| member.identity)
+            .filter(|identity| identity != own && !self.has_member(identity))
+            .collect()
     }
 
     /// Learns the set of an epoch; returns the epochs whose messages are void now: the oldest past two, and

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use falconet_crypto::IdentityKey;
 
+use crate::clock::ClockSkew;
 use crate::ids::{Epoch, MessageId, NodeIndex, Round};
 use crate::merkle::Hash;
 
@@ -90,6 +91,19 @@ pub enum Event {
     Expired(Expiry),
     /// One author signed two commitments for one round. Reported once a message.
     Equivocation(Box<Equivocation>),
+    /// A set brings members that no other known set has: dial them before its epoch begins.
+    Joiners(Joiners),
+    /// An author's clock is a quarter of the timestamp window away from ours. If many are, ours is wrong.
+    ClockSkew(ClockSkew),
+}
+
+/// Members that come with an epoch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Joiners {
+    /// The epoch.
+    pub epoch: Epoch,
+    /// Who they are.
+    pub members: Vec<IdentityKey>,
 }
 
 /// A payload and how it came.

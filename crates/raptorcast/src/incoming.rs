@@ -8,16 +8,15 @@
 use bytes::Bytes;
 use falconet_crypto::Now;
 
-use crate::assignment::Assignment;
 use crate::discard::Discard;
 use crate::engine::Engine;
 use crate::events::Sender;
-use crate::geometry::Geometry;
 use crate::header::{AuthorRef, ChunkView, Header, Mode};
 use crate::ids::{MessageId, NodeIndex};
-use crate::merkle::{Climb, Hash, climb_together, leaf_hashes};
-use crate::message::{Admitted, Commitment, Message, Receiving, State};
+use crate::merkle::{Climb, climb_together, leaf_hashes};
+use crate::message::Admitted;
 
+mod opening;
 mod signatures;
 
 /// Chunks that are checked side by side: some lanes full, and still little memory. A longer batch is split.
@@ -173,7 +172,7 @@ impl Engine {
             return Err(Discard::Timestamp);
         }
         let is_far = |local| header.round.distance(local) > self.config.round_window;
-        if self.round.is_some_and(is_far) {
+        if self.round.is_some_and(is_far) || self.oldest.is_some_and(|oldest| header.round < oldest) {
             return Err(Discard::Round);
         }
         Ok(())
@@ -187,6 +186,9 @@ impl Engine {
             AuthorRef::Key(key) => epoch.set.index_of(key),
         }
         .ok_or(Discard::Author)?;
+        if !epoch.may_lead(author, header.round) {
+            return Err(Discard::NotLeader);
+        }
         if epoch.own == Some(author) {
             return Err(Discard::OwnMessage);
         }
@@ -209,62 +211,6 @@ impl Engine {
             node,
             is_authenticated,
         })
-    }
-
-    /// Starts a message, once the author's signature is checked: before that, nothing about it is worth the
-    /// assignment or any memory.
-    fn open(&mut self, now: Now, candidate: &Candidate<'_>, climb: &mut Climb<'_>) -> Result<(), Discard> {
-        let (id, header) = (candidate.id, &candidate.view.header);
-        let root = climb.root();
-        self.verify_signature(now, candidate, &root)?;
-        let geometry = self.geometry_of(id, header);
-        let state = match &geometry {
-            Some(geometry) => State::Receiving(Box::new(self.receiving(id, root, geometry)?)),
-            None => State::Abandoned,
-        };
-        let epoch = self.epochs.get(id.epoch).ok_or(Discard::Epoch)?;
-        let author = epoch.set.get(id.author).ok_or(Discard::Author)?.identity;
-        let message = Message {
-            id,
-            author,
-            commitment: Commitment::new(header.commitment_bytes(), root, *candidate.view.signature),
-            geometry: geometry.unwrap_or_else(|| claimed_geometry(header)),
-            first_symbol_at: now.instant,
-            timestamp_ms: header.timestamp_ms,
-            is_equivocal: false,
-            state,
-        };
-        let evicted = self.cache.insert(now.instant, message);
-        self.expire(evicted);
-        geometry.map(|_| ()).ok_or(Discard::Geometry)
-    }
-
-    /// The geometry that the payload length implies, if it is the one that the header states.
-    // docs/spec/chunk.md#geometry
-    fn geometry_of(&self, id: MessageId, header: &Header) -> Option<Geometry> {
-        let epoch = self.epochs.get(id.epoch)?;
-        let derived = Geometry::for_set(
-            header.payload_len as usize,
-            self.config.chunk,
-            header.encoded_len(),
-            self.config.redundancy,
-            (&epoch.set, id.author),
-        );
-        derived
-            .ok()
-            .filter(|derived| derived.symbol_size == header.symbol_size && derived.symbols == header.symbols)
-    }
-
-    fn receiving(&self, id: MessageId, root: Hash, geometry: &Geometry) -> Result<Receiving, Discard> {
-        let epoch = self.epochs.get(id.epoch).ok_or(Discard::Epoch)?;
-        let assignment = Assignment::derive(
-            &self.config.network,
-            id,
-            &epoch.set,
-            geometry,
-            self.config.redundancy,
-        );
-        Ok(Receiving::new(root, geometry, assignment, epoch.own))
     }
 
     /// A chunk of a known message.
@@ -309,18 +255,6 @@ impl Engine {
         } else {
             self.stats.relays_dropped += 1;
         }
-    }
-}
-
-/// What a header claims, for the record of a message that is abandoned from the start.
-fn claimed_geometry(header: &Header) -> Geometry {
-    Geometry {
-        payload_len: header.payload_len,
-        symbol_size: header.symbol_size,
-        source_symbols: header.source_symbols() as u16,
-        symbols: header.symbols,
-        depth: crate::limits::merkle_depth(header.symbols),
-        header_len: header.encoded_len() as u8,
     }
 }
 

@@ -85,8 +85,10 @@
 
 mod assignment;
 mod bits;
+mod boundary;
 mod budget;
 mod cache;
+mod clock;
 mod code;
 mod config;
 mod discard;
@@ -104,6 +106,7 @@ mod outgoing;
 mod participation;
 mod publish;
 mod relay;
+mod schedule;
 mod set;
 mod stats;
 #[cfg(test)]
@@ -113,12 +116,13 @@ mod wide;
 mod workshop;
 
 pub use assignment::Assignment;
+pub use clock::ClockSkew;
 pub use code::{Decoder, Encoder, Plans, SymbolError};
 pub use config::{ConfigError, EngineConfig};
 pub use discard::Discard;
 pub use engine::{Engine, Occupancy};
 pub use events::{
-    BroadcastReport, Class, Delivery, Equivocation, Event, Expiry, ExpiryReason, Recipients, Sender,
+    BroadcastReport, Class, Delivery, Equivocation, Event, Expiry, ExpiryReason, Joiners, Recipients, Sender,
     SignedRoot, Taint, Transmit,
 };
 pub use geometry::{Geometry, GeometryError};
@@ -131,6 +135,7 @@ pub use limits::{
 pub use merkle::{BadProof, Hash, Tree, VerifiedTree, leaf_hash, root_of};
 pub use participation::Participation;
 pub use publish::BroadcastError;
+pub use schedule::LeaderSchedule;
 pub use set::{SetError, Stake, Validator, ValidatorSet};
 pub use stats::Stats;
 pub use thread::{

@@ -8,7 +8,7 @@ use crate::code::Encoder;
 use crate::events::{Class, Recipients, Transmit};
 use crate::geometry::Geometry;
 use crate::header::Header;
-use crate::ids::{MessageId, NodeIndex, SymbolIndex};
+use crate::ids::{MessageId, NodeIndex, Round, SymbolIndex};
 use crate::limits::SIGNATURE_LEN;
 use crate::merkle::{Tree, leaf_hash, leaf_hashes};
 use crate::workshop::Workshop;
@@ -48,6 +48,10 @@ impl Outgoing {
             chunk_len: geometry.chunk_len(),
             emission,
         })
+    }
+
+    pub(crate) const fn round(&self) -> Round {
+        self.id.round
     }
 
     /// Bytes of all chunks.

@@ -35,6 +35,9 @@ pub enum BroadcastError {
     /// We published in a later round before.
     #[error("round {0} is not after round {1}, the last that was published")]
     OldRound(Round, Round),
+    /// The schedule says that somebody else leads.
+    #[error("another validator leads round {1} of epoch {0}")]
+    NotLeader(Epoch, Round),
     /// As many broadcasts as the configuration allows have not left yet.
     #[error("{0} broadcasts have not left yet")]
     Backlog(usize),
@@ -135,6 +138,9 @@ impl Engine {
             Some(last) if last == (epoch, round) => return Err(BroadcastError::DuplicateRound(epoch, round)),
             Some(last) if (epoch, round) < last => return Err(BroadcastError::OldRound(round, last.1)),
             _ => {}
+        }
+        if !known.may_lead(own, round) {
+            return Err(BroadcastError::NotLeader(epoch, round));
         }
         if self.outgoing.len() >= self.config.outgoing_slots {
             return Err(BroadcastError::Backlog(self.outgoing.len()));

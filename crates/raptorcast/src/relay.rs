@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 
 use crate::events::{Class, Recipients, Transmit};
-use crate::ids::MessageId;
+use crate::ids::{MessageId, Round};
 
 /// Runs that are being gathered and runs that may leave.
 #[derive(Debug)]
@@ -76,6 +76,15 @@ impl RelayQueue {
         let transmit = self.ready.pop_front()?;
         self.queued -= transmit.chunks.len();
         Some(transmit)
+    }
+
+    /// Drops what has not left of rounds before this one.
+    pub(crate) fn drop_rounds_before(&mut self, oldest: Round) {
+        self.gathering.retain(|id, _| id.round >= oldest);
+        self.ready.retain(|transmit| transmit.id.round >= oldest);
+        let gathering = self.gathering.values().map(|run| run.chunks.len());
+        let ready = self.ready.iter().map(|transmit| transmit.chunks.len());
+        self.queued = gathering.chain(ready).sum();
     }
 
     fn release(&mut self, id: MessageId) {

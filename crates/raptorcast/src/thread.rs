@@ -15,6 +15,7 @@ use crate::events::{BroadcastReport, Event, Sender, Transmit};
 use crate::ids::{Epoch, Round};
 use crate::participation::Participation;
 use crate::publish::BroadcastError;
+use crate::schedule::LeaderSchedule;
 use crate::set::ValidatorSet;
 use crate::stats::Stats;
 pub use config::ThreadConfig;
@@ -69,7 +70,9 @@ enum Command {
         reply: Reply,
     },
     SetEpoch(Epoch, Arc<ValidatorSet>),
+    SetSchedule(Epoch, Arc<dyn LeaderSchedule>),
     SetRound(Round),
+    DropRoundsBefore(Round),
     Participation(Epoch, Roster),
     Shutdown,
 }
@@ -226,6 +229,24 @@ impl RaptorcastHandle {
     /// [`CommandError`] if the thread cannot be told.
     pub fn set_round(&self, round: Round) -> Result<(), CommandError> {
         self.command(Command::SetRound(round))
+    }
+
+    /// See [`Engine::set_schedule`]. A schedule for an epoch that is not known is dropped.
+    ///
+    /// # Errors
+    ///
+    /// [`CommandError`] if the thread cannot be told.
+    pub fn set_schedule(&self, epoch: Epoch, schedule: Arc<dyn LeaderSchedule>) -> Result<(), CommandError> {
+        self.command(Command::SetSchedule(epoch, schedule))
+    }
+
+    /// See [`Engine::drop_rounds_before`].
+    ///
+    /// # Errors
+    ///
+    /// [`CommandError`] if the thread cannot be told.
+    pub fn drop_rounds_before(&self, oldest: Round) -> Result<(), CommandError> {
+        self.command(Command::DropRoundsBefore(oldest))
     }
 
     /// See [`Engine::participation`]; `reply` is called on the raptorcast thread and must not block.

@@ -6,6 +6,7 @@ use bytes::Bytes;
 use falconet_crypto::{Purpose, Signature, Signer};
 
 use super::*;
+use crate::assignment::Assignment;
 use crate::ids::{Round, SymbolIndex};
 use crate::limits::{HASH_LEN, SIGNATURE_LEN};
 use crate::merkle::{Tree, leaf_hash};

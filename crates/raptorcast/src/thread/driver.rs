@@ -133,7 +133,17 @@ impl<C: ChunkSink, E: EventSink> Driver<C, E> {
             Command::Participation(epoch, reply) => {
                 reply(self.engine.participation(epoch).map(<[_]>::to_vec));
             }
+            Command::SetSchedule(epoch, schedule) => {
+                // The command for its epoch's set was queued before it, or it has no use.
+                let _ = self.engine.set_schedule(epoch, schedule);
+            }
             Command::SetRound(round) => self.engine.set_round(round),
+            Command::DropRoundsBefore(oldest) => {
+                self.engine.drop_rounds_before(oldest);
+                if self.waiting.as_ref().is_some_and(|run| run.id.round < oldest) {
+                    self.waiting = None;
+                }
+            }
             Command::Shutdown => return Flow::End,
         }
         Flow::Continue

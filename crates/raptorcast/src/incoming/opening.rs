@@ -1,0 +1,97 @@
+//! The first chunk of a message: its signature is checked, its geometry derived, its symbols assigned.
+
+use falconet_crypto::{IdentityKey, Now};
+
+use super::Candidate;
+use crate::assignment::Assignment;
+use crate::discard::Discard;
+use crate::engine::Engine;
+use crate::events::Event;
+use crate::geometry::Geometry;
+use crate::header::Header;
+use crate::ids::MessageId;
+use crate::merkle::{Climb, Hash};
+use crate::message::{Commitment, Message, Receiving, State};
+
+impl Engine {
+    /// Starts a message, once the author's signature is checked: before that, nothing about it is worth the
+    /// assignment or any memory.
+    pub(super) fn open(
+        &mut self,
+        now: Now,
+        candidate: &Candidate<'_>,
+        climb: &mut Climb<'_>,
+    ) -> Result<(), Discard> {
+        let (id, header) = (candidate.id, &candidate.view.header);
+        let root = climb.root();
+        self.verify_signature(now, candidate, &root)?;
+        let geometry = self.geometry_of(id, header);
+        let state = match &geometry {
+            Some(geometry) => State::Receiving(Box::new(self.receiving(id, root, geometry)?)),
+            None => State::Abandoned,
+        };
+        let epoch = self.epochs.get(id.epoch).ok_or(Discard::Epoch)?;
+        let author = epoch.set.get(id.author).ok_or(Discard::Author)?.identity;
+        let message = Message {
+            id,
+            author,
+            commitment: Commitment::new(header.commitment_bytes(), root, *candidate.view.signature),
+            geometry: geometry.unwrap_or_else(|| claimed_geometry(header)),
+            first_symbol_at: now.instant,
+            timestamp_ms: header.timestamp_ms,
+            is_equivocal: false,
+            state,
+        };
+        let evicted = self.cache.insert(now.instant, message);
+        self.expire(evicted);
+        self.sample_clock(now, author, header.timestamp_ms);
+        geometry.map(|_| ()).ok_or(Discard::Geometry)
+    }
+
+    /// The geometry that the payload length implies, if it is the one that the header states.
+    // docs/spec/chunk.md#geometry
+    pub(crate) fn geometry_of(&self, id: MessageId, header: &Header) -> Option<Geometry> {
+        let epoch = self.epochs.get(id.epoch)?;
+        let derived = Geometry::for_set(
+            header.payload_len as usize,
+            self.config.chunk,
+            header.encoded_len(),
+            self.config.redundancy,
+            (&epoch.set, id.author),
+        );
+        derived
+            .ok()
+            .filter(|derived| derived.symbol_size == header.symbol_size && derived.symbols == header.symbols)
+    }
+
+    fn receiving(&self, id: MessageId, root: Hash, geometry: &Geometry) -> Result<Receiving, Discard> {
+        let epoch = self.epochs.get(id.epoch).ok_or(Discard::Epoch)?;
+        let assignment = Assignment::derive(
+            &self.config.network,
+            id,
+            &epoch.set,
+            geometry,
+            self.config.redundancy,
+        );
+        Ok(Receiving::new(root, geometry, assignment, epoch.own))
+    }
+
+    // docs/spec/broadcast.md#clock
+    fn sample_clock(&mut self, now: Now, author: IdentityKey, timestamp_ms: u64) {
+        if let Some(skew) = self.clocks.sample(author, now.unix_ms(), timestamp_ms) {
+            self.push_event(Event::ClockSkew(skew));
+        }
+    }
+}
+
+/// What a header claims, for the record of a message that is abandoned from the start.
+fn claimed_geometry(header: &Header) -> Geometry {
+    Geometry {
+        payload_len: header.payload_len,
+        symbol_size: header.symbol_size,
+        source_symbols: header.source_symbols() as u16,
+        symbols: header.symbols,
+        depth: crate::limits::merkle_depth(header.symbols),
+        header_len: header.encoded_len() as u8,
+    }
+}
