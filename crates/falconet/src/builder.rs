@@ -142,6 +142,14 @@ impl NodeBuilder {
         self
     }
 
+    /// Writes the secrets of this node's handshakes to a file, with which tshark decrypts captured traffic. Whoever has
+    /// the file can read and forge that traffic: only for transport keys made with `falconet keygen --disposable`, any
+    /// other is refused. Default: nothing is written.
+    pub fn key_log(mut self, path: impl AsRef<Path>) -> Self {
+        self.settings.key_log = Some(path.as_ref().to_owned());
+        self
+    }
+
     /// Which initiations are worth a Diffie-Hellman: budgets, limits by source, cookie replies. Default: the defaults
     /// of the options.
     pub fn admission(mut self, options: AdmissionOptions) -> Self {

@@ -57,6 +57,12 @@ pub enum StartError {
     /// The node's own record could not be published.
     #[error("own record: {0}")]
     Record(#[from] PublishError),
+    /// A key log was asked for, and the transport key is not one that may be given away.
+    #[error(transparent)]
+    KeyLogRefused(#[from] falconet_transport::KeyLogRefused),
+    /// The key log cannot be written.
+    #[error(transparent)]
+    KeyLog(#[from] falconet_crypto::key_log::KeyLogError),
     /// Admission options that do not fit together.
     #[error("admission: {0}")]
     Admission(#[from] falconet_transport::OptionsError),

@@ -1,6 +1,7 @@
 //! What a node is started with, checked once.
 
 use std::net::SocketAddr;
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -39,6 +40,7 @@ pub(crate) struct Settings {
     pub(crate) peers: Vec<Peer>,
     pub(crate) state: Option<PathBuf>,
     pub(crate) record: Option<OwnRecord>,
+    pub(crate) key_log: Option<PathBuf>,
     pub(crate) admission: AdmissionOptions,
     pub(crate) accepts_unknown: bool,
     pub(crate) max_sessions: (usize, usize),
@@ -67,6 +69,7 @@ impl Default for Settings {
             peers: Vec::new(),
             state: None,
             record: None,
+            key_log: None,
             admission: AdmissionOptions::default(),
             accepts_unknown: false,
             max_sessions: (4_096, 1_024),
@@ -124,12 +127,17 @@ impl Settings {
     }
 
     pub(crate) fn transport_config(&self) -> Result<TransportConfig, StartError> {
+        let threads = u32::try_from(self.threads.handshake_threads)
+            .ok()
+            .and_then(NonZeroU32::new);
         let config = TransportConfig::default()
             .with_aes(self.suites.contains(&Suite::Aes256Gcm))
             .with_accept_unknown(self.accepts_unknown)
             .with_max_sessions(self.max_sessions.0, self.max_sessions.1)
+            .with_offload(self.threads.handshake_threads > 1)
             .with_network(self.network);
-        Ok(config.with_admission(self.admission)?)
+        let admission = self.admission.with_threads(threads.unwrap_or(NonZeroU32::MIN));
+        Ok(config.with_admission(admission)?)
     }
 
     pub(crate) fn engine_config(&self) -> Result<EngineConfig, StartError> {

@@ -56,10 +56,10 @@ impl ThreadOptions {
         self
     }
 
-    /// Processor time that handshakes may take, in cores, 0.01 to 64. Default: 0.5. Above it initiations are sampled at
-    /// random (docs/spec/threads.md#handshake-cpu).
-    pub fn with_handshake_cpu(mut self, cores: f64) -> Self {
-        self.handshake_cpu = cores;
+    /// Processor time that each handshake thread may take, as a share of a core, 0.01 to 1. Default: 0.5. Above it
+    /// initiations are sampled at random (docs/spec/threads.md#handshake-cpu).
+    pub fn with_handshake_cpu(mut self, share: f64) -> Self {
+        self.handshake_cpu = share;
         self
     }
 
@@ -67,6 +67,7 @@ impl ThreadOptions {
         let config = config
             .with_thread_prefix(self.prefix.clone())
             .with_data_thread(self.dataplane)
+            .with_handshake_threads(self.handshake_threads)
             .with_handshake_cpu(self.handshake_cpu);
         match self.handshake {
             Some(placement) => config.with_handshake_thread(placement),

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, Mutex, OnceLock};
 
+use falconet_crypto::key_log::KeyLogFile;
 use falconet_crypto::{IdentityKey, Signer, TransportSecret};
 use falconet_dataplane::{Consumers, Dataplane};
 use falconet_raptorcast::{Engine, RaptorcastHandle, RaptorcastThread, ThreadConfig};
@@ -89,7 +90,11 @@ impl Parts {
         state: Option<&State>,
     ) -> Result<Dataplane, StartError> {
         let mut config = settings.dataplane_config();
-        let transport = settings.transport_config()?;
+        let mut transport = settings.transport_config()?;
+        if let Some(path) = &settings.key_log {
+            transport = transport.with_key_log(&secret)?;
+            config = config.with_key_log(KeyLogFile::open(path)?);
+        }
         let (mut handshakes, sessions) = split(transport, secret, now(), entropy::seed()?);
         if let Some(state) = state {
             recall(&mut handshakes, state);
