@@ -1,36 +1,48 @@
 //! One deadline a peer, in a heap that knows where each peer's entry is.
 
 use crate::PeerId;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 const ABSENT: u32 = u32::MAX;
+/// Children of an entry: with four the heap is half as deep, and they lie side by side.
+const CHILDREN: usize = 4;
 
-/// Binary min-heap of at most one deadline a peer, so its size is bounded by the number of peers.
+/// Nanoseconds since the first deadline there was, and whose it is.
+type Entry = (i64, u32);
+
+/// Min-heap of at most one deadline a peer, so its size is bounded by the number of peers.
 ///
 /// Deadlines are moved lazily: a packet only ever makes one *earlier*, which is rare; one that fires
 /// early finds nothing due and is armed anew. So no packet pays for a timer set.
 #[derive(Default)]
-pub(crate) struct Deadlines {
-    heap: Vec<(Instant, u32)>,
+pub struct Deadlines {
+    heap: Vec<Entry>,
+    start: Option<Instant>,
     /// Position in `heap` by peer, or [`ABSENT`].
     position: Vec<u32>,
 }
 
 impl Deadlines {
     /// The earliest deadline.
-    pub(crate) fn next(&self) -> Option<Instant> {
-        self.heap.first().map(|&(at, _)| at)
+    pub fn next(&self) -> Option<Instant> {
+        let (&(at, _), start) = (self.heap.first()?, self.start?);
+        let distance = Duration::from_nanos(at.unsigned_abs());
+        Some(if at < 0 {
+            start - distance
+        } else {
+            start + distance
+        })
     }
 
     /// Makes sure that `peer` fires at `at` or earlier.
     #[inline]
-    pub(crate) fn arm(&mut self, peer: PeerId, at: Instant) {
+    pub fn arm(&mut self, peer: PeerId, at: Instant) {
+        let at = nanoseconds(*self.start.get_or_insert(at), at);
         match self.position.get(peer.slot()) {
             Some(&place) if place != ABSENT => {
                 let place = place as usize;
                 if at < self.heap[place].0 {
-                    self.heap[place].0 = at;
-                    self.rise(place);
+                    self.rise(place, (at, peer.0));
                 }
             }
             _ => self.insert(peer, at),
@@ -38,9 +50,9 @@ impl Deadlines {
     }
 
     /// Takes the earliest deadline out if it is due.
-    pub(crate) fn pop_due(&mut self, now: Instant) -> Option<PeerId> {
+    pub fn pop_due(&mut self, now: Instant) -> Option<PeerId> {
         let &(at, peer) = self.heap.first()?;
-        if at > now {
+        if at > nanoseconds(self.start?, now) {
             return None;
         }
         self.remove(PeerId(peer));
@@ -48,7 +60,7 @@ impl Deadlines {
     }
 
     /// Forgets the deadline of `peer`, if any.
-    pub(crate) fn remove(&mut self, peer: PeerId) {
+    pub fn remove(&mut self, peer: PeerId) {
         let Some(&place) = self.position.get(peer.slot()) else {
             return;
         };
@@ -57,60 +69,69 @@ impl Deadlines {
         }
         let place = place as usize;
         self.position[peer.slot()] = ABSENT;
-        self.heap.swap_remove(place);
-        if let Some(&(_, moved)) = self.heap.get(place) {
-            self.position[moved as usize] = place as u32;
-            self.rise(place);
-            self.sink(self.position[moved as usize] as usize);
+        // The last entry takes the place, or one further up or down.
+        let Some(last) = self.heap.pop() else { return };
+        if place < self.heap.len() {
+            let hole = self.sink(place);
+            self.rise(hole, last);
         }
     }
 
-    fn insert(&mut self, peer: PeerId, at: Instant) {
+    fn insert(&mut self, peer: PeerId, at: i64) {
         if self.position.len() <= peer.slot() {
             self.position.resize(peer.slot() + 1, ABSENT);
         }
-        let place = self.heap.len();
-        self.position[peer.slot()] = place as u32;
-        self.heap.push((at, peer.0));
-        self.rise(place);
+        let entry = (at, peer.0);
+        self.heap.push(entry);
+        self.rise(self.heap.len() - 1, entry);
     }
 
-    fn rise(&mut self, mut place: usize) {
+    /// Puts `entry` into the hole at `place`, or where its later parents make room.
+    fn rise(&mut self, mut place: usize, entry: Entry) {
         while place > 0 {
-            let parent = (place - 1) / 2;
-            if self.heap[parent].0 <= self.heap[place].0 {
+            let parent = (place - 1) / CHILDREN;
+            if self.heap[parent].0 <= entry.0 {
                 break;
             }
-            self.swap(parent, place);
+            self.put(place, self.heap[parent]);
             place = parent;
         }
+        self.put(place, entry);
     }
 
-    fn sink(&mut self, mut place: usize) {
+    /// Moves the hole at `place` down to a leaf. What fills it was a leaf, so it mostly stays one: to rise from
+    /// there takes fewer comparisons than to ask at every step.
+    fn sink(&mut self, mut place: usize) -> usize {
         loop {
-            let left = 2 * place + 1;
-            let Some(&(mut least, _)) = self.heap.get(left) else {
-                break;
-            };
-            let mut child = left;
-            if let Some(&(right, _)) = self.heap.get(left + 1)
-                && right < least
-            {
-                (least, child) = (right, left + 1);
+            let first = CHILDREN * place + 1;
+            let end = self.heap.len().min(first + CHILDREN);
+            if first >= end {
+                return place;
             }
-            if self.heap[place].0 <= least {
-                break;
+            let mut child = first;
+            for other in first + 1..end {
+                if self.heap[other].0 < self.heap[child].0 {
+                    child = other;
+                }
             }
-            self.swap(place, child);
+            self.put(place, self.heap[child]);
             place = child;
         }
     }
 
-    fn swap(&mut self, a: usize, b: usize) {
-        self.heap.swap(a, b);
-        self.position[self.heap[a].1 as usize] = a as u32;
-        self.position[self.heap[b].1 as usize] = b as u32;
+    fn put(&mut self, place: usize, entry: Entry) {
+        self.heap[place] = entry;
+        self.position[entry.1 as usize] = place as u32;
     }
+}
+
+/// From `start` to `at`; 292 years are as far as it goes.
+fn nanoseconds(start: Instant, at: Instant) -> i64 {
+    let distance = |from: Instant, to: Instant| {
+        let nanoseconds = to.saturating_duration_since(from).as_nanos();
+        i64::try_from(nanoseconds).unwrap_or(i64::MAX)
+    };
+    distance(start, at) - distance(at, start)
 }
 
 #[cfg(test)]
@@ -119,7 +140,6 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
     use std::collections::HashMap;
-    use std::time::Duration;
 
     proptest! {
         /// Against a map: the same deadlines, in order, and never more entries than peers.

@@ -101,7 +101,8 @@
 //! ```
 
 mod config;
-mod deadlines;
+#[doc(hidden)] // For the bench `sessions` alone.
+pub mod deadlines;
 mod discard;
 mod endpoint;
 mod handshakes;
