@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use falconet_crypto::key_log::KeyLogFile;
 use falconet_crypto::{IdentityKey, Signer, TransportSecret};
 use falconet_dataplane::{Consumers, Dataplane};
-use falconet_raptorcast::{Engine, RaptorcastHandle, RaptorcastThread, ThreadConfig};
+use falconet_raptorcast::{Engine, EngineConfig, RaptorcastHandle, RaptorcastThread, ThreadConfig};
 use falconet_transport::{Handshakes, split};
 
 use super::records::Issuer;
@@ -55,12 +55,15 @@ impl Parts {
     }
 
     pub(super) fn start(self, keys: NodeKeys, settings: &Settings) -> Result<Node, StartError> {
+        // What needs neither a file nor a socket is checked first.
+        let config = settings.engine_config()?;
         let (identity, transport_key) = (keys.identity(), keys.transport_key());
         let (signer, secret) = keys.into_parts();
         let state = open_state(settings, identity)?;
         let issuer = Issuer::new(settings, Arc::clone(&signer), transport_key, state.as_ref());
         let dataplane = self.start_dataplane(settings, secret, state.as_ref())?;
-        let raptorcast = self.start_raptorcast(settings, signer, state.as_ref(), &dataplane)?;
+        let engine = new_engine(config, signer, state.as_ref())?;
+        let raptorcast = self.start_raptorcast(settings, engine, &dataplane)?;
         // Set once, here.
         let _ = self.raptorcast.set(raptorcast.handle());
         Ok(Node {
@@ -110,15 +113,9 @@ impl Parts {
     fn start_raptorcast(
         &self,
         settings: &Settings,
-        signer: Arc<dyn Signer>,
-        state: Option<&State>,
+        engine: Engine,
         dataplane: &Dataplane,
     ) -> Result<RaptorcastThread, StartError> {
-        let config = settings.engine_config()?;
-        let mut engine = Engine::new(config, signer, entropy::seed()?).map_err(broadcast_error)?;
-        if let Some(state) = state {
-            remember_rounds(&mut engine, state);
-        }
         let chunks = ChunkOutput {
             sender: dataplane.sender(),
             directory: self.directory.clone(),
@@ -176,14 +173,21 @@ fn recall(handshakes: &mut Handshakes, state: &State) {
     }
 }
 
-/// docs/spec/broadcast.md#durable-round
-fn remember_rounds(engine: &mut Engine, state: &State) {
-    if let Some((epoch, round)) = state.loaded().round {
+/// An engine that broadcasts in no round twice, also across a restart (docs/spec/broadcast.md#durable-round).
+fn new_engine(
+    config: EngineConfig,
+    signer: Arc<dyn Signer>,
+    state: Option<&State>,
+) -> Result<Engine, StartError> {
+    let mut engine = Engine::new(config, signer, entropy::seed()?).map_err(broadcast_error)?;
+    let last = state.and_then(|state| state.loaded().round);
+    if let Some((epoch, round)) = last {
         engine.resume_after(epoch, round);
     }
-    if let Some(handle) = state.handle() {
+    if let Some(handle) = state.and_then(State::handle) {
         engine.set_round_log(move |epoch, round| handle.store_round(epoch, round));
     }
+    Ok(engine)
 }
 
 fn broadcast_error(error: impl std::error::Error + Send + Sync + 'static) -> StartError {

@@ -1,0 +1,149 @@
+//! What can be set about a node, and what it shows of itself.
+
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+mod cast;
+
+use std::path::Path;
+
+use cast::{
+    AUTHENTICATED, BOTH, Setup, broadcast_arrives, eventually, identity, keys, payload, stop, transport_key,
+};
+use falconet::{
+    Class, IdentitySecret, Node, NodeKeys, Peer, PeerError, Placement, Policy, SocketOptions, StartError,
+    ThreadOptions, TransportSecret,
+};
+use falconet_crypto::keyfile;
+use tempfile::TempDir;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nodes_with_everything_set_otherwise_broadcast_and_tell_what_their_threads_do() {
+    let mut setup = Setup::new(&[AUTHENTICATED; 3]);
+    setup.build = Box::new(|_, builder| {
+        let placement = Placement {
+            processor: Some(0),
+            nice: 1,
+        };
+        let threads = ThreadOptions::new()
+            .with_prefix("other")
+            .with_dataplane(placement)
+            .with_handshake(placement)
+            .with_handshake_threads(2)
+            .with_handshake_cpu(0.25);
+        let sockets = SocketOptions::new()
+            .with_steering(false)
+            .with_filter(false)
+            .with_aggregation(false)
+            .with_segmentation(false)
+            .with_buffer(1 << 20);
+        builder.threads(threads).sockets(sockets).max_sessions(10, 1)
+    });
+    let mut members = setup.start().await;
+    broadcast_arrives(&mut members, 0, 1, &payload(50_000, 1)).await;
+    let stats = members[0].node.thread_stats();
+    assert!(stats.dataplane.turns > 0 && stats.handshake.turns > 0);
+    assert!(stats.dataplane.busy_fraction(&falconet::ThreadStats::default()) > 0.0);
+    assert_eq!(stats.queues.len(), Class::ALL.len());
+    let peer = members[0].node.peer_stats(&identity(1)).await.unwrap();
+    assert_eq!(peer.address, members[1].node.local_addr());
+    assert_eq!(peer.fallbacks, 0);
+    assert!(peer.session.is_some());
+    let unknown = members[0].node.peer_stats(&identity(9)).await;
+    assert!(matches!(unknown, Err(PeerError::Unknown(_))));
+    stop(members).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn fallbacks_to_the_plain_lane_are_counted_by_peer() {
+    let mut setup = Setup::new(&[BOTH; 1]);
+    setup.policy = Box::new(|_, _| Policy::Prefer);
+    let members = setup.start().await;
+    let node = &members[0].node;
+    let silent = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let at = silent.local_addr().unwrap();
+    let peer = Peer::new(identity(1))
+        .with_authenticated(transport_key(1), at)
+        .with_plain(at);
+    node.add_peer(peer).unwrap();
+    for _ in 0..3 {
+        node.send(&identity(1), "anyway".into(), Class::Control)
+            .await
+            .unwrap();
+    }
+    eventually("they have left", || node.stats().plain.datagrams_sent == 3).await;
+    assert_eq!(node.peer_stats(&identity(1)).await.unwrap().fallbacks, 3);
+    stop(members).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stranger_has_a_session_only_where_that_is_allowed() {
+    for allowed in [false, true] {
+        let host = Node::builder(keys(0)).listen("127.0.0.1:0".parse().unwrap());
+        let host = if allowed { host.accept_unknown() } else { host };
+        let host = host.start().await.unwrap();
+        let mut messages = host.messages();
+        let guest = Node::builder(keys(1))
+            .listen("127.0.0.1:0".parse().unwrap())
+            .start()
+            .await
+            .unwrap();
+        let peer = Peer::new(identity(0)).with_authenticated(transport_key(0), host.local_addr().unwrap());
+        guest.add_peer(peer.with_policy(Policy::Require)).unwrap();
+        guest
+            .send(&identity(0), "hello".into(), Class::Control)
+            .await
+            .unwrap();
+        if allowed {
+            let message = messages.recv().await.unwrap();
+            assert_eq!((message.from, &message.payload[..]), (None, &b"hello"[..]));
+        } else {
+            eventually("the refusal", || host.stats().discarded("unknown_peer") > 0).await;
+            assert_eq!(guest.stats().connected_peers, 0);
+        }
+        guest.shutdown().await;
+        host.shutdown().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_log_is_written_for_a_disposable_key_and_refused_for_any_other() {
+    let folder = TempDir::new().unwrap();
+    let log = folder.path().join("keys.log");
+    let start = |keys: NodeKeys| {
+        let builder = Node::builder(keys).listen("127.0.0.1:0".parse().unwrap());
+        builder.key_log(&log).start()
+    };
+    let refused = start(keys(0)).await;
+    assert!(
+        matches!(refused, Err(StartError::KeyLogRefused(_))),
+        "{refused:?}"
+    );
+    assert!(!log.exists());
+
+    let (identity_file, transport_file) = (folder.path().join("id"), folder.path().join("tk"));
+    write_disposable(&identity_file, &transport_file);
+    let logged = start(NodeKeys::load(&identity_file, &transport_file).unwrap())
+        .await
+        .unwrap();
+    let other = Node::builder(keys(1))
+        .listen("127.0.0.1:0".parse().unwrap())
+        .start()
+        .await
+        .unwrap();
+    for (node, peer) in [(&logged, &other), (&other, &logged)] {
+        let address = peer.local_addr().unwrap();
+        node.add_peer(Peer::new(peer.identity()).with_authenticated(peer.transport_key(), address))
+            .unwrap();
+    }
+    logged.wait_connected(cast::PATIENCE).await.unwrap();
+    let text = std::fs::read_to_string(&log).unwrap();
+    assert!(text.contains("LOCAL_EPHEMERAL_PRIVATE_KEY"), "{text}");
+    logged.shutdown().await;
+    other.shutdown().await;
+}
+
+/// The key files of a node that only serves to be looked at.
+fn write_disposable(identity: &Path, transport: &Path) {
+    keyfile::create_identity(identity, &IdentitySecret::from_bytes([77; 32])).unwrap();
+    keyfile::create_disposable_transport(transport, &TransportSecret::from_bytes([78; 32])).unwrap();
+}
