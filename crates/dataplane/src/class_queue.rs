@@ -122,7 +122,7 @@ impl ClassQueue {
     pub(crate) fn next_turn(
         &mut self,
         payloads: &Payloads,
-        holds: &impl Fn(PeerId) -> bool,
+        holds: &mut impl FnMut(PeerId) -> bool,
     ) -> Option<PeerId> {
         let mut passed_over = 0;
         let is_alone = self.turns.len() == 1;
@@ -157,6 +157,11 @@ impl ClassQueue {
             removed.push(run);
         }
         self.retire(peer);
+    }
+
+    /// Whether anything is queued for `peer`.
+    pub(crate) fn has(&self, peer: PeerId) -> bool {
+        self.peers.contains_key(&peer)
     }
 
     /// Any peer with something queued.

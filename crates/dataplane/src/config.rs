@@ -47,6 +47,7 @@ pub struct DataplaneConfig {
     pub(crate) listen: Option<SocketAddr>,
     pub(crate) listen_plain: Option<SocketAddr>,
     pub(crate) rate: Rate,
+    pub(crate) peer_rate: Rate,
     pub(crate) link: Option<LinkEmulation>,
     pub(crate) socket_buffer: usize,
     pub(crate) mtu: usize,
@@ -83,6 +84,7 @@ impl Default for DataplaneConfig {
             listen: None,
             listen_plain: None,
             rate: Rate::BitsPerSecond(1_000_000_000),
+            peer_rate: Rate::Unlimited,
             link: None,
             socket_buffer: DEFAULT_SOCKET_BUFFER,
             mtu: 1500,
@@ -142,6 +144,14 @@ impl DataplaneConfig {
     #[must_use]
     pub fn with_rate(mut self, rate: Rate) -> Self {
         self.rate = rate;
+        self
+    }
+
+    /// Pacing of what goes to each single peer, beside the node's, in bits a second on the wire. Default: unlimited,
+    /// since a first hop sends the same to everyone.
+    #[must_use]
+    pub fn with_peer_rate(mut self, rate: Rate) -> Self {
+        self.peer_rate = rate;
         self
     }
 
@@ -298,10 +308,12 @@ impl DataplaneConfig {
         {
             return wrong("listen_plain", "an address other than the authenticated lane's");
         }
-        if let Rate::BitsPerSecond(bits) = self.rate
-            && !(100_000..=1_000_000_000_000).contains(&bits)
-        {
-            return wrong("rate", "100 kbit/s to 1 Tbit/s, or unlimited");
+        for (field, rate) in [("rate", self.rate), ("peer_rate", self.peer_rate)] {
+            if let Rate::BitsPerSecond(bits) = rate
+                && !(100_000..=1_000_000_000_000).contains(&bits)
+            {
+                return wrong(field, "100 kbit/s to 1 Tbit/s, or unlimited");
+            }
         }
         if let Some(link) = &self.link
             && !(0.0..=1.0).contains(&link.loss)
@@ -370,6 +382,10 @@ mod tests {
         let twice = good().with_listen(address).with_listen_plain(address);
         assert_eq!(wrong_field(&twice), "listen_plain");
         assert_eq!(wrong_field(&good().with_rate(Rate::BitsPerSecond(0))), "rate");
+        assert_eq!(
+            wrong_field(&good().with_peer_rate(Rate::BitsPerSecond(0))),
+            "peer_rate"
+        );
         for loss in [-0.1, 1.1, f64::NAN] {
             let link = LinkEmulation {
                 delay: Arc::new(|_| Duration::ZERO),

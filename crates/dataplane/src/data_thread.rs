@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
+use std::net::Ipv6Addr;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,7 +21,8 @@ use crate::handshake_thread::{Control, Inlet, MESSAGES};
 use crate::inbound::{Consumer, Consumers, Inbound};
 use crate::judge::{judge_authenticated, judge_plain};
 use crate::outgoing::Class;
-use crate::receive::{Batches, Receiver};
+use crate::pacer::wire_bytes;
+use crate::receive::{Batches, Judged, Receiver};
 use crate::sender::{COMMANDS, Command, Inbox};
 use crate::stats::{Counters, Published};
 use crate::timer::Timer;
@@ -58,6 +60,10 @@ pub(crate) struct DataThread {
     pub(crate) stop: Arc<AtomicBool>,
     pub(crate) counters: Counters,
     pub(crate) published: Arc<Published>,
+    /// What the handshake thread has counted.
+    pub(crate) handshakes_published: Arc<Published>,
+    /// Its datagrams and bytes that the rate was charged for.
+    pub(crate) charged: (u64, u64),
     /// What the handshake thread had no room for: a message at most, since the engine keeps the others
     /// meanwhile, and as many commands as its queue holds.
     pub(crate) held: VecDeque<Control>,
@@ -98,6 +104,7 @@ impl DataThread {
             self.sessions.handle_timeout(now);
         }
         self.handle_submissions(now);
+        self.charge_handshakes(now);
         self.drain_sessions(now);
         busy |= self.egress.handle_timeout(now.instant, &mut self.counters);
         let paced_until = self.send_groups(&mut busy);
@@ -133,8 +140,18 @@ impl DataThread {
             // command is in the queue by now (docs/spec/threads.md#commands).
             self.handle_commands(now);
             let (sessions, handshakes) = (&mut self.sessions, &self.handshakes);
+            let timings = Arc::clone(&self.counters.timings);
+            let mut is_sampled = false;
             let judge = |from, datagram: &mut [u8]| match lane {
-                Lane::Authenticated => judge_authenticated(sessions, handshakes, now, from, datagram),
+                Lane::Authenticated => {
+                    let since = (!is_sampled).then(Instant::now);
+                    let judged = judge_authenticated(sessions, handshakes, now, from, datagram);
+                    if let (Some(since), Judged::Chunk(..) | Judged::Message(..)) = (since, &judged) {
+                        is_sampled = true;
+                        timings.opening.note(since.elapsed());
+                    }
+                    judged
+                }
                 Lane::Plain => judge_plain(sessions, now, from, datagram),
             };
             let (counters, batches) = (&mut self.counters, &mut self.batches);
@@ -252,7 +269,7 @@ impl DataThread {
             Ok(to) => {
                 let mut bytes = self.egress.buffer();
                 bytes.extend_from_slice(&transmit.datagram);
-                self.emission.charge(now.instant, length, to);
+                self.emission.charge(now.instant, wire_bytes(length, to));
                 let unit = Unit::new(lane, to, length, bytes);
                 self.egress.push(now.instant, unit, &mut self.counters);
             }
@@ -286,6 +303,21 @@ impl DataThread {
         }
         *busy = true;
         None
+    }
+
+    /// Charges the rate for what the handshake thread has sent by itself: nothing of it may wait, but what it took is
+    /// not there for others (docs/spec/threads.md#pacing).
+    fn charge_handshakes(&mut self, now: Now) {
+        let (datagrams, bytes) = self.handshakes_published.sent_authenticated();
+        let (more, more_bytes) = (datagrams - self.charged.0, bytes - self.charged.1);
+        if more > 0 {
+            self.charged = (datagrams, bytes);
+            // As over IPv6: a few bytes too many, where it was IPv4.
+            let each = wire_bytes(0, (Ipv6Addr::UNSPECIFIED, 0).into());
+            let wire = (more * each as u64).saturating_add(more_bytes);
+            self.emission
+                .charge(now.instant, usize::try_from(wire).unwrap_or(usize::MAX));
+        }
     }
 
     fn tell_handshakes(&mut self, control: Control) {

@@ -17,10 +17,11 @@ use crate::handshake_thread::{Crew, HandshakeParts, HandshakeThread, Inlet, MESS
 use crate::inbound::Consumers;
 use crate::kernel_drops::KernelDrops;
 use crate::pacer::Pacer;
+use crate::peer_pacers::PeerPacers;
 use crate::receive::{Batches, Receiver};
 use crate::sender::{Inbox, Sender, inbox};
 use crate::sockets::Sockets;
-use crate::stats::{Counters, Published, Stats, add};
+use crate::stats::{Counters, Published, Stats, Timings, add};
 use crate::timer::Timer;
 use crate::wake::Wake;
 
@@ -36,6 +37,7 @@ pub struct Dataplane {
     threads: Vec<JoinHandle<()>>,
     /// Of the dataplane thread and of the handshake thread.
     published: [Arc<Published>; 2],
+    timings: Arc<Timings>,
     kernel_drops: KernelDrops,
 }
 
@@ -78,6 +80,7 @@ impl Dataplane {
             wakes: [Arc::clone(&wake), Arc::clone(&wake_handshakes)],
             threads: Vec::new(),
             published: Default::default(),
+            timings: Arc::default(),
             kernel_drops: sockets.kernel_drops().map_err(StartError::Thread)?,
         };
         let runtime = runtime().map_err(StartError::Thread)?;
@@ -121,6 +124,8 @@ impl Dataplane {
     fn start_data_thread(&mut self, config: DataplaneConfig, parts: DataParts) -> Result<(), StartError> {
         let runtime = runtime().map_err(StartError::Thread)?;
         let guard = runtime.enter();
+        let counters = Counters::default();
+        self.timings = Arc::clone(&counters.timings);
         let data_thread = DataThread {
             sessions: parts.sessions,
             consumers: parts.consumers,
@@ -129,14 +134,21 @@ impl Dataplane {
             from_handshakes: parts.from_handshakes,
             handshake_transmits: parts.handshake_transmits,
             egress: parts.sockets.egress(&config).map_err(StartError::Thread)?,
-            emission: Emission::new(config.classes, Pacer::new(config.rate), config.mtu),
+            emission: Emission::new(
+                config.classes,
+                Pacer::new(config.rate),
+                PeerPacers::new(config.peer_rate),
+                config.mtu,
+            ),
             receiver: Receiver::new(config.aggregation),
             batches: Batches::default(),
             timer: Timer::new().map_err(StartError::Thread)?,
             wake: parts.wake,
             stop: Arc::clone(&self.stop),
-            counters: Counters::default(),
+            counters,
             published: Arc::clone(&self.published[0]),
+            handshakes_published: Arc::clone(&self.published[1]),
+            charged: (0, 0),
             held: VecDeque::new(),
         };
         drop(guard);
@@ -174,6 +186,8 @@ impl Dataplane {
         }
         stats.data_thread = self.published[0].thread();
         stats.handshake_thread = self.published[1].thread();
+        stats.sealing = self.timings.sealing.snapshot();
+        stats.opening = self.timings.opening.snapshot();
         add(&mut stats.discards, "kernel", self.kernel_drops.total());
         stats
     }

@@ -14,6 +14,7 @@ use crate::outgoing::{Class, Cost, Outgoing, Recipients};
 use crate::pacer::{Pacer, wire_bytes};
 use crate::parked::{Parked, Ticket};
 use crate::payloads::Run;
+use crate::peer_pacers::PeerPacers;
 use crate::report::{drop_datagrams, report};
 use crate::scheduler::{ClassLimits, GroupLimits, Scheduler};
 use crate::stats::Counters;
@@ -33,6 +34,7 @@ const LEAST_QUANTUM: usize = 16 * 1024;
 pub(crate) struct Emission {
     scheduler: Scheduler,
     pacer: Pacer,
+    peer_pacers: PeerPacers,
     parked: Parked,
     limits: GroupLimits,
     group: Vec<Run>,
@@ -49,6 +51,13 @@ pub(crate) struct Turn<'a> {
     pub(crate) counters: &'a mut Counters,
 }
 
+/// Whose the present group is.
+#[derive(Clone, Copy)]
+struct Destination {
+    class: Class,
+    peer: PeerId,
+}
+
 /// What came of trying to send one group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Emitted {
@@ -61,9 +70,15 @@ pub(crate) enum Emitted {
 }
 
 impl Emission {
-    pub(crate) fn new(classes: [ClassLimits; Class::COUNT], pacer: Pacer, mtu: usize) -> Emission {
+    pub(crate) fn new(
+        classes: [ClassLimits; Class::COUNT],
+        pacer: Pacer,
+        peer_pacers: PeerPacers,
+        mtu: usize,
+    ) -> Emission {
+        let paced = [pacer.group_limit(), peer_pacers.group_limit()];
         let limits = GroupLimits {
-            bytes: pacer.group_limit().unwrap_or(MAX_UNIT_BYTES),
+            bytes: paced.into_iter().flatten().min().unwrap_or(MAX_UNIT_BYTES),
             segment: mtu.saturating_sub(LEAST_HEADERS),
             overhead: HEADROOM + TAIL,
         };
@@ -73,6 +88,7 @@ impl Emission {
         Emission {
             scheduler: Scheduler::new(classes, quantum),
             pacer,
+            peer_pacers,
             parked: Parked::default(),
             limits,
             group: Vec::new(),
@@ -150,6 +166,7 @@ impl Emission {
     pub(crate) fn remove_peer(&mut self, now: Instant, peer: PeerId, counters: &mut Counters) {
         let mut removed = Vec::new();
         self.scheduler.remove_peer(peer, &mut removed);
+        self.peer_pacers.remove_peer(peer);
         let parked = self.parked.take_all(|ticket| ticket.peer == peer);
         self.give_up(now, removed, parked, DropReason::PeerRemoved, counters);
     }
@@ -176,9 +193,9 @@ impl Emission {
         }
     }
 
-    /// Charges the rate for a session's own datagram, which does not wait.
-    pub(crate) fn charge(&mut self, now: Instant, payload: usize, to: SocketAddr) {
-        self.pacer.charge(now, wire_bytes(payload, to));
+    /// Charges the rate for wire bytes of a session's own datagram or of handshakes, which do not wait.
+    pub(crate) fn charge(&mut self, now: Instant, wire: usize) {
+        self.pacer.charge(now, wire);
     }
 
     /// Sends the next group if there is one and the rate and the sockets allow it.
@@ -199,22 +216,27 @@ impl Emission {
         }
         let (group, expired) = (&mut self.group, &mut self.expired);
         let (held, egress) = (&self.held, &turn.egress);
-        let holds = |peer: PeerId| held.get(&peer).is_some_and(|lane| egress.is_blocked(*lane));
+        let pacers = &mut self.peer_pacers;
+        let holds = |peer: PeerId| {
+            held.get(&peer).is_some_and(|lane| egress.is_blocked(*lane)) || pacers.holds(now, peer)
+        };
         let next = self.scheduler.poll_group(now, self.limits, holds, group, expired);
         let reason = DropReason::Expired;
         drop_runs(&mut self.scheduler, &mut self.expired, now, reason, turn.counters);
+        let earliest = self.peer_pacers.take_earliest();
         let Some((class, peer)) = next else {
-            return Emitted::Nothing;
+            return earliest.map_or(Emitted::Nothing, Emitted::Wait);
         };
         if let Some(first) = self.group.first() {
             turn.counters
                 .note_age(class, now.saturating_duration_since(first.queued));
         }
         let bytes = self.datagrams().map(Bytes::len).sum();
+        let to = Destination { class, peer };
         match turn.sessions.lane(turn.now, peer) {
-            LaneDecision::Authenticated => self.seal_group(peer, turn),
-            LaneDecision::Plain(to) => self.copy_group(peer, to, turn),
-            LaneDecision::Buffer => self.buffer_group(peer, class, turn),
+            LaneDecision::Authenticated => self.seal_group(to, turn),
+            LaneDecision::Plain(address) => self.copy_group(to, address, turn),
+            LaneDecision::Buffer => self.buffer_group(to, turn),
             LaneDecision::Refuse(_) => self.drop_group(DropReason::SendRefused, turn),
         }
         Emitted::Group(bytes)
@@ -227,28 +249,32 @@ impl Emission {
 
     /// The one copy of a datagram: into the group's buffer, where it is sealed. What cannot be sealed ends the
     /// group, since the rest of it has the same session.
-    fn seal_group(&mut self, peer: PeerId, turn: &mut Turn<'_>) {
+    fn seal_group(&mut self, to: Destination, turn: &mut Turn<'_>) {
         let mut bytes = turn.egress.buffer();
-        let (mut to, mut segment, mut sealed) = (None, 0, 0);
+        let (mut address, mut segment, mut sealed) = (None, 0, 0);
         for datagram in self.datagrams() {
             let start = bytes.len();
             bytes.extend_from_slice(&[0; HEADROOM]);
             bytes.extend_from_slice(datagram);
             bytes.extend_from_slice(&[0; TAIL]);
-            let Ok(address) = turn.sessions.seal(turn.now, peer, &mut bytes[start..]) else {
+            let since = (sealed == 0).then(Instant::now);
+            let Ok(found) = turn.sessions.seal(turn.now, to.peer, &mut bytes[start..]) else {
                 bytes.truncate(start);
                 break;
             };
-            to = Some(address);
+            if let Some(since) = since {
+                turn.counters.timings.sealing.note(since.elapsed());
+            }
+            address = Some(found);
             segment = segment.max(bytes.len() - start);
             sealed += 1;
         }
         let refused = self.datagrams().count() - sealed;
         turn.counters.note_dropped(DropReason::SendRefused, refused);
-        match to {
-            Some(to) => {
-                let unit = Unit::new(Lane::Authenticated, to, segment, bytes);
-                self.send_group(peer, unit, sealed, HEADROOM + TAIL, turn);
+        match address {
+            Some(address) => {
+                let unit = Unit::new(Lane::Authenticated, address, segment, bytes);
+                self.send_group(to, unit, sealed, HEADROOM + TAIL, turn);
             }
             None => {
                 turn.egress.recycle(bytes);
@@ -257,7 +283,7 @@ impl Emission {
         }
     }
 
-    fn copy_group(&mut self, peer: PeerId, to: SocketAddr, turn: &mut Turn<'_>) {
+    fn copy_group(&mut self, to: Destination, address: SocketAddr, turn: &mut Turn<'_>) {
         let mut bytes = turn.egress.buffer();
         let (mut segment, mut count) = (0, 0);
         for datagram in self.datagrams() {
@@ -265,14 +291,14 @@ impl Emission {
             segment = segment.max(datagram.len());
             count += 1;
         }
-        let unit = Unit::new(Lane::Plain, to, segment, bytes);
-        self.send_group(peer, unit, count, 0, turn);
+        let unit = Unit::new(Lane::Plain, address, segment, bytes);
+        self.send_group(to, unit, count, 0, turn);
     }
 
     /// Sends a group of the first `count` datagrams, longer than their plaintexts by `overhead` each.
     fn send_group(
         &mut self,
-        peer: PeerId,
+        to: Destination,
         mut unit: Unit,
         count: usize,
         overhead: usize,
@@ -280,7 +306,7 @@ impl Emission {
     ) {
         let (now, lane) = (turn.now.instant, unit.lane);
         match turn.egress.route(lane, unit.to) {
-            Ok(to) => unit.to = to,
+            Ok(address) => unit.to = address,
             Err(reason) => {
                 turn.egress.recycle(unit.into_buffer());
                 turn.counters.note_dropped(reason, count);
@@ -293,16 +319,23 @@ impl Emission {
             .map(|datagram| datagram.len() + overhead);
         let wire = lengths.map(|length| wire_bytes(length, unit.to)).sum();
         self.pacer.charge(now, wire);
+        let has_more = self.scheduler.has(to.peer);
+        self.peer_pacers.charge(now, to.peer, wire, has_more);
         let refused = turn.egress.push(now, unit, turn.counters);
         if turn.egress.is_blocked(lane) {
-            self.held.insert(peer, lane);
+            self.held.insert(to.peer, lane);
         }
         let left = count.saturating_sub(refused);
+        let bytes = self
+            .datagrams()
+            .take(left)
+            .map(|datagram| datagram.len() + overhead);
+        turn.counters.note_left(to.class, left, bytes.sum());
         report(&mut self.scheduler, &mut self.group, left, overhead, now);
     }
 
-    fn buffer_group(&mut self, peer: PeerId, class: Class, turn: &mut Turn<'_>) {
-        let now = turn.now;
+    fn buffer_group(&mut self, to: Destination, turn: &mut Turn<'_>) {
+        let (now, Destination { class, peer }) = (turn.now, to);
         for run in self.group.drain(..) {
             let completion = self.scheduler.completion(&run);
             for datagram in self.scheduler.datagrams(&run) {

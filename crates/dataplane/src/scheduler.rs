@@ -93,7 +93,7 @@ impl Scheduler {
         &mut self,
         now: Instant,
         limits: GroupLimits,
-        holds: impl Fn(PeerId) -> bool,
+        mut holds: impl FnMut(PeerId) -> bool,
         group: &mut Vec<Run>,
         expired: &mut Vec<Run>,
     ) -> Option<(Class, PeerId)> {
@@ -105,7 +105,7 @@ impl Scheduler {
                 .min_by_key(|class| self.classes[class.index()].virtual_time)?;
             let queue = &mut self.classes[class.index()];
             self.virtual_now = self.virtual_now.max(queue.virtual_time);
-            let Some(peer) = queue.next_turn(&self.payloads, &holds) else {
+            let Some(peer) = queue.next_turn(&self.payloads, &mut holds) else {
                 // Being passed over saves nothing up, as being idle does not.
                 queue.virtual_time = self.virtual_now;
                 passed_over[class.index()] = true;
@@ -147,6 +147,11 @@ impl Scheduler {
                 class.remove_peer(&self.payloads, peer, removed);
             }
         }
+    }
+
+    /// Whether anything is queued for `peer`.
+    pub(crate) fn has(&self, peer: PeerId) -> bool {
+        self.classes.iter().any(|class| class.has(peer))
     }
 
     pub(crate) fn is_empty(&self) -> bool {

@@ -1,12 +1,13 @@
 //! Counting in plain fields on the owner's thread, published once a turn.
 
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use falconet_transport::Lane;
 
 use crate::drop_reason::DropReason;
+use crate::histogram::{Histogram, Recorder};
 use crate::outgoing::{Class, Cost};
 
 /// One cheap snapshot of a dataplane; every count starts at 0 with the dataplane and only grows.
@@ -20,7 +21,8 @@ pub struct Stats {
     pub discards: Vec<(&'static str, u64)>,
     /// Datagrams to send that did not leave, by reason (docs/spec/threads.md#drops).
     pub drops: Vec<(&'static str, u64)>,
-    /// The send queues, in the order of [`Class::ALL`].
+    /// The send queues and what has left by them, in the order of [`Class::ALL`]. What is received has no class: that
+    /// is not on the wire.
     pub queues: [QueueStats; Class::COUNT],
     /// Groups in flight on the emulated link.
     pub delay_line: u64,
@@ -28,6 +30,11 @@ pub struct Stats {
     pub handshake_queue: u64,
     /// Receive calls that failed with something other than "nothing there".
     pub receive_errors: u64,
+    /// How long sealing one datagram takes, sampled once a group: its first datagram.
+    pub sealing: Histogram,
+    /// How long judging one datagram of the authenticated lane takes if it is opened, sampled once a receive call: the
+    /// first one of it.
+    pub opening: Histogram,
     /// What the dataplane thread does with its time.
     pub data_thread: ThreadStats,
     /// What the handshake thread does with its time.
@@ -79,7 +86,29 @@ pub struct LaneStats {
     pub receives: u64,
 }
 
-/// One class's send queue at the time of the snapshot.
+impl LaneStats {
+    /// Segments a grouped send, on average; 0.0 before the first one.
+    #[must_use]
+    pub fn segments_a_send(&self) -> f64 {
+        average(self.datagrams_sent, self.sends)
+    }
+
+    /// Datagrams of a received aggregate, on average; 0.0 before the first one.
+    #[must_use]
+    pub fn segments_a_receive(&self) -> f64 {
+        average(self.datagrams_received, self.receives)
+    }
+}
+
+fn average(sum: u64, count: u64) -> f64 {
+    if count == 0 {
+        0.0
+    } else {
+        sum as f64 / count as f64
+    }
+}
+
+/// One class's send queue at the time of the snapshot, and what has left by it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct QueueStats {
     /// Submissions that the dataplane thread has not taken.
@@ -88,6 +117,10 @@ pub struct QueueStats {
     pub entries: u64,
     /// Their bytes, overhead of an entry counted.
     pub bytes: u64,
+    /// Datagrams handed to the kernel, or to the emulated link; handshakes and keepalives have no class.
+    pub datagrams_sent: u64,
+    /// Their bytes of UDP payload.
+    pub bytes_sent: u64,
     /// How long the datagram that left last had waited in the scheduler.
     pub age: Duration,
     /// The longest that any datagram that left had waited there.
@@ -123,7 +156,7 @@ fn count_of(counts: &[(&'static str, u64)], label: &str) -> u64 {
 
 /// Most different discard labels; more than all crates together have.
 const MAX_LABELS: usize = 96;
-const QUEUE_GAUGES: usize = 5;
+const QUEUE_GAUGES: usize = 7;
 const GAUGES: usize = 2 + QUEUE_GAUGES * Class::COUNT;
 /// Receive errors, turns, naps, nanoseconds asleep, nanoseconds up.
 const TOTALS: usize = 5;
@@ -141,6 +174,14 @@ pub(crate) struct Counters {
     started: Option<Instant>,
     up: Duration,
     gauges: [u64; GAUGES],
+    pub(crate) timings: Arc<Timings>,
+}
+
+/// How long the operations on datagrams take.
+#[derive(Debug, Default)]
+pub(crate) struct Timings {
+    pub(crate) sealing: Recorder,
+    pub(crate) opening: Recorder,
 }
 
 impl Counters {
@@ -189,6 +230,13 @@ impl Counters {
         let at = 2 + QUEUE_GAUGES * class.index();
         self.gauges[at + 3] = nanoseconds(age);
         self.gauges[at + 4] = self.gauges[at + 4].max(nanoseconds(age));
+    }
+
+    /// Datagrams of `class` left.
+    pub(crate) fn note_left(&mut self, class: Class, datagrams: usize, bytes: usize) {
+        let at = 2 + QUEUE_GAUGES * class.index();
+        self.gauges[at + 5] += datagrams as u64;
+        self.gauges[at + 6] += bytes as u64;
     }
 
     pub(crate) fn set_delay_line(&mut self, groups: usize) {
@@ -294,7 +342,15 @@ impl Published {
             queue.bytes += at(first + 2);
             queue.age += Duration::from_nanos(at(first + 3));
             queue.longest_age += Duration::from_nanos(at(first + 4));
+            queue.datagrams_sent += at(first + 5);
+            queue.bytes_sent += at(first + 6);
         }
+    }
+
+    /// Datagrams that the thread has sent on the authenticated lane, and their bytes.
+    pub(crate) fn sent_authenticated(&self) -> (u64, u64) {
+        let at = |i: usize| self.numbers[i].load(Ordering::Relaxed);
+        (at(0), at(1))
     }
 
     /// What the thread that publishes here does with its time.
@@ -331,70 +387,4 @@ const fn lane_index(lane: Lane) -> usize {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_snapshot_shows_what_was_counted() {
-        let mut counters = Counters::default();
-        counters.note_sent(Lane::Plain, 3, 300);
-        counters.note_received(Lane::Authenticated, 2, 20);
-        counters.note_dropped(DropReason::DelayLineFull, 5);
-        counters.note_dropped(DropReason::QueueFull, 6);
-        counters.note_discarded("bad_tag", 7);
-        counters.note_discarded("bad_tag", 1);
-        let start = Instant::now();
-        counters.note_turn(start);
-        counters.note_turn(start + Duration::from_secs(4));
-        counters.note_nap(Duration::from_secs(3));
-        counters.note_age(Class::Control, Duration::from_nanos(20));
-        counters.note_age(Class::Control, Duration::from_nanos(10));
-        let depth = Cost { entries: 8, bytes: 9 };
-        counters.set_queue(Class::Control, 4, depth);
-        let published = Published::default();
-        published.publish(&counters);
-        published.publish(&counters);
-        let mut stats = Stats::default();
-        published.add_to(&mut stats);
-        assert_eq!(stats.lane(Lane::Plain).datagrams_sent, 3);
-        assert_eq!(stats.plain.bytes_sent, 300);
-        assert_eq!(stats.authenticated.datagrams_received, 2);
-        assert_eq!(
-            (stats.dropped("delay_line_full"), stats.dropped("queue_full")),
-            (5, 6)
-        );
-        assert_eq!(stats.discards, [("bad_tag", 8)]);
-        let thread = published.thread();
-        assert_eq!((thread.turns, thread.naps), (2, 1));
-        assert_eq!(thread.busy_fraction(&ThreadStats::default()), 0.25);
-        assert_eq!(thread.busy_fraction(&thread), 0.0);
-        let queue = QueueStats {
-            submissions: 4,
-            entries: 8,
-            bytes: 9,
-            age: Duration::from_nanos(10),
-            longest_age: Duration::from_nanos(20),
-        };
-        assert_eq!(
-            stats.queues,
-            [
-                QueueStats::default(),
-                QueueStats::default(),
-                QueueStats::default(),
-                queue
-            ]
-        );
-    }
-
-    #[test]
-    fn labels_of_two_threads_add_up() {
-        let mut stats = Stats::default();
-        for _ in 0..2 {
-            let (mut counters, published) = (Counters::default(), Published::default());
-            counters.note_discarded("empty", 2);
-            published.publish(&counters);
-            published.add_to(&mut stats);
-        }
-        assert_eq!(stats.discarded("empty"), 4);
-    }
-}
+mod tests;
