@@ -1,7 +1,8 @@
 //! Authenticated datagrams and broadcast of large payloads over UDP, for networks of validators.
 //!
-//! A [`Node`] owns three threads: one for its sockets, one for handshakes, one for broadcasts. Everything an embedder
-//! calls hands work to them over bounded queues; nothing here runs on the caller's time but checks.
+//! A [`Node`] owns three threads: one for its sockets, one for handshakes, one for broadcasts; and with a state file
+//! ([`NodeBuilder::state`]) a fourth, which alone waits for the disk. Everything an embedder calls hands work to them over
+//! bounded queues; nothing here runs on the caller's time but checks.
 //!
 //! ```text
 //!     your tasks (tokio)
@@ -53,6 +54,9 @@
 //! - **Bounds**: every queue, cache and stream has one; what is dropped is counted and has a name in [`Stats::discards`].
 //! - **Isolation**: no global state. Two nodes in one process never notice each other, and no reader, however slow, holds a
 //!   thread up.
+//!
+//! - **Memory across restarts**, with a state file: no round is signed twice, no session is downgraded, no old record or
+//!   initiation is believed (docs/spec/state.md).
 //!
 //! # Not provided
 //!
