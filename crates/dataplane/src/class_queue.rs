@@ -20,7 +20,7 @@ const SPARE: usize = 256;
 pub(crate) struct ClassQueue {
     limits: ClassLimits,
     /// Bytes a peer may send in its turn before the next peer has its own.
-    quantum: usize,
+    quantum: isize,
     pub(crate) virtual_time: u64,
     pub(crate) held: Cost,
     peers: HashMap<PeerId, PeerQueue>,
@@ -31,15 +31,15 @@ pub(crate) struct ClassQueue {
 
 struct PeerQueue {
     runs: VecDeque<Run>,
-    /// Bytes left of this turn.
-    deficit: usize,
+    /// Bytes left of this turn; its last group may overdraw it, so that no group is cut short.
+    deficit: isize,
 }
 
 impl ClassQueue {
     pub(crate) fn new(limits: ClassLimits, quantum: usize) -> ClassQueue {
         ClassQueue {
             limits,
-            quantum: quantum.max(1),
+            quantum: isize::try_from(quantum.max(1)).unwrap_or(isize::MAX),
             virtual_time: 0,
             held: Cost::default(),
             peers: HashMap::new(),
@@ -111,19 +111,15 @@ impl ClassQueue {
         };
         let taken = take_group(queue, payloads, limits, group);
         self.held.subtract(taken.cost);
-        queue.deficit = queue.deficit.saturating_sub(taken.bytes);
+        queue.deficit = queue.deficit.saturating_sub_unsigned(taken.bytes);
         self.virtual_time += taken.bytes as u64 * VIRTUAL_SCALE / self.limits.weight.max(1);
         self.retire(peer);
         taken.cost.entries > 0
     }
 
-    /// The peer at the front, once its turn pays for its next datagram; `None` if each is to be passed over.
-    /// A lone peer shares with nobody and has no turns. A datagram costs a few turns at most, so the loop ends.
-    pub(crate) fn next_turn(
-        &mut self,
-        payloads: &Payloads,
-        holds: &mut impl FnMut(PeerId) -> bool,
-    ) -> Option<PeerId> {
+    /// The peer at the front, if anything is left of its turn; `None` if each is to be passed over. A lone peer
+    /// shares with nobody and has no turns. A group costs a few turns at most, so the loop ends.
+    pub(crate) fn next_turn(&mut self, holds: &mut impl FnMut(PeerId) -> bool) -> Option<PeerId> {
         let mut passed_over = 0;
         let is_alone = self.turns.len() == 1;
         while passed_over < self.turns.len() {
@@ -134,10 +130,9 @@ impl ClassQueue {
                 passed_over = 0;
                 let queue = self.peers.get_mut(&peer)?;
                 if is_alone {
-                    queue.deficit = MAX_UNIT_BYTES;
+                    queue.deficit = self.quantum;
                 }
-                let next = queue.runs.front().and_then(|run| payloads.datagrams(run).first());
-                if queue.deficit >= next.map_or(0, Bytes::len) {
+                if queue.deficit > 0 {
                     return Some(peer);
                 }
                 queue.deficit += self.quantum;
@@ -210,7 +205,7 @@ fn take_group(
     limits: GroupLimits,
     group: &mut Vec<Run>,
 ) -> Taken {
-    let most = limits.bytes.min(MAX_UNIT_BYTES).min(queue.deficit);
+    let most = limits.bytes.min(MAX_UNIT_BYTES);
     let (mut taken, mut segment, mut is_closed) = (Taken::default(), None, false);
     while let Some(run) = queue.runs.front_mut() {
         let mut count = 0;

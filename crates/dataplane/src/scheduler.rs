@@ -105,7 +105,7 @@ impl Scheduler {
                 .min_by_key(|class| self.classes[class.index()].virtual_time)?;
             let queue = &mut self.classes[class.index()];
             self.virtual_now = self.virtual_now.max(queue.virtual_time);
-            let Some(peer) = queue.next_turn(&self.payloads, &mut holds) else {
+            let Some(peer) = queue.next_turn(&mut holds) else {
                 // Being passed over saves nothing up, as being idle does not.
                 queue.virtual_time = self.virtual_now;
                 passed_over[class.index()] = true;

@@ -19,7 +19,7 @@ fn scheduler(weights: [u64; 4]) -> Scheduler {
         bytes: 2 << 20,
         max_age: Duration::from_secs(1),
     };
-    Scheduler::new(weights.map(limits), 16 << 10)
+    Scheduler::new(weights.map(limits), MAX_UNIT_BYTES)
 }
 
 fn push(scheduler: &mut Scheduler, class: Class, peer: u32, length: usize, now: Instant) -> bool {
@@ -206,7 +206,7 @@ fn an_idle_class_saves_nothing_up() {
 fn peers_of_a_class_take_turns_by_bytes() {
     let (mut s, now) = (scheduler([1; 4]), Instant::now());
     // Backlogs longer than a turn: who has nothing left gives the rest of its turn up.
-    let lengths = [(1_400, 30), (200, 200), (60_000, 5)];
+    let lengths = [(1_400, 100), (200, 400), (60_000, 5)];
     let mut bytes = [0_usize; 3];
     for _ in 0..3_000 {
         for (peer, (length, backlog)) in (0_u32..).zip(lengths) {
