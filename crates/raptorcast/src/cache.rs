@@ -1,13 +1,18 @@
 //! All messages on their way in, within limits: incomplete ones by slots and bytes, everything by entries, and
 //! both by author. What gives way first is `docs/spec/chunk.md#cache`.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
 
 use crate::config::{EngineConfig, message_memory};
 use crate::events::{Expiry, ExpiryReason};
 use crate::ids::{Epoch, MessageId, Round};
 use crate::message::{Message, State};
+use crate::repair::Kept;
+
+/// Delivered messages that are kept for repair requests take at most this part of the memory, and only what incomplete
+/// ones leave.
+const KEPT_PART: usize = 8;
 
 /// The limits of a [`Cache`]; see the options of the same names.
 #[derive(Clone, Copy, Debug)]
@@ -31,6 +36,9 @@ pub(crate) struct Cache {
     due_at: BTreeMap<MessageId, Instant>,
     receiving: usize,
     receiving_bytes: usize,
+    /// Delivered messages that are kept to answer repair requests, oldest first, and their bytes.
+    kept: VecDeque<(MessageId, usize)>,
+    kept_bytes: usize,
 }
 
 impl Cache {
@@ -51,6 +59,8 @@ impl Cache {
             due_at: BTreeMap::new(),
             receiving: 0,
             receiving_bytes: 0,
+            kept: VecDeque::new(),
+            kept_bytes: 0,
         }
     }
 
@@ -65,6 +75,11 @@ impl Cache {
     /// Incomplete messages, and the bytes counted for them.
     pub(crate) const fn receiving(&self) -> (usize, usize) {
         (self.receiving, self.receiving_bytes)
+    }
+
+    /// Bytes of delivered messages that are kept.
+    pub(crate) const fn kept_bytes(&self) -> usize {
+        self.kept_bytes
     }
 
     /// All messages, finished ones included.
@@ -101,6 +116,12 @@ impl Cache {
         if let Some(message) = self.messages.get(&id) {
             self.receiving -= 1;
             self.receiving_bytes -= message_memory(&message.geometry);
+            if let State::Delivered { kept: Some(_), .. } = &message.state {
+                let bytes = Kept::memory(&message.geometry);
+                self.kept.push_back((id, bytes));
+                self.kept_bytes += bytes;
+                self.limit_kept(self.limits.message_bytes / KEPT_PART);
+            }
             self.schedule(id, now + self.limits.memory_of_finished);
         }
     }
@@ -158,11 +179,31 @@ impl Cache {
             .collect()
     }
 
+    /// Stops answering for the messages delivered first until the rest takes no more than this.
+    // docs/spec/chunk.md#cache
+    fn limit_kept(&mut self, bytes: usize) {
+        while self.kept_bytes > bytes {
+            let Some((id, freed)) = self.kept.pop_front() else {
+                return;
+            };
+            self.kept_bytes -= freed;
+            if let Some(Message {
+                state: State::Delivered { kept, .. },
+                ..
+            }) = self.messages.get_mut(&id)
+            {
+                *kept = None;
+            }
+        }
+    }
+
     /// Makes room for an incomplete message: first its author's own oldest goes, then the oldest of all.
     fn make_room(&mut self, now: Instant, message: &Message) -> Vec<Expiry> {
         let mut evicted = Vec::new();
         let author = message.id.author;
         let needed = message_memory(&message.geometry);
+        let taken = self.receiving_bytes + needed;
+        self.limit_kept(self.limits.message_bytes.saturating_sub(taken));
         loop {
             let of_author = self.receiving_ids().filter(|(_, id)| id.author == author).count();
             let is_full = self.receiving >= self.limits.message_slots
@@ -223,7 +264,10 @@ impl Cache {
             author: message.author,
             id,
             reason,
+            first_symbol_at: message.first_symbol_at,
+            given_up_at: now,
             symbols_received: receiving.held(),
+            sources: receiving.sources(),
             source_symbols: message.geometry.source_symbols,
         };
         message.state = State::Abandoned;
@@ -233,6 +277,12 @@ impl Cache {
 
     fn forget(&mut self, id: MessageId) {
         self.messages.remove(&id);
+        let kept_bytes = &mut self.kept_bytes;
+        self.kept.retain(|(kept, bytes)| {
+            let stays = *kept != id;
+            *kept_bytes -= if stays { 0 } else { *bytes };
+            stays
+        });
         if let Some(due) = self.due_at.remove(&id) {
             self.deadlines.remove(&(due, id));
         }

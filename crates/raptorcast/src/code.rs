@@ -230,6 +230,14 @@ impl Decoder {
         self.seen.contains(index.as_usize())
     }
 
+    /// A symbol that has not been handed to `raptorq` yet.
+    pub(crate) fn waiting(&self, index: SymbolIndex) -> Option<&[u8]> {
+        let esi = u32::from(index.number());
+        let mut waiting = self.waiting.iter();
+        let packet = waiting.find(|packet| packet.payload_id().encoding_symbol_id() == esi)?;
+        Some(packet.data())
+    }
+
     /// Bytes a decoder holds at most: all N symbols, their bookkeeping, and the slots of the source symbols.
     pub(crate) fn memory(geometry: &Geometry) -> usize {
         let symbols = usize::from(geometry.symbols);

@@ -7,8 +7,10 @@ use thiserror::Error;
 
 use crate::code::Decoder;
 use crate::geometry::{Geometry, GeometryError};
+use crate::ids::NodeIndex;
 use crate::limits::{ChunkSize, HEADER_LEN, KEY_HEADER_LEN, MAX_PAYLOAD_LEN, MAX_SYMBOLS, Redundancy};
 use crate::merkle::VerifiedTree;
+use crate::repair::{Askers, Outstanding};
 
 /// The options of an [`Engine`](crate::Engine). `network`, `chunk` and `redundancy` must be equal at every
 /// node of a network; the rest is local.
@@ -36,6 +38,9 @@ pub struct EngineConfig {
     pub(crate) relay_queue: usize,
     pub(crate) relay_messages_per_second: u32,
     pub(crate) decode_attempts_per_second: u32,
+    pub(crate) repair_after: Duration,
+    pub(crate) repair_symbols_per_peer: u32,
+    pub(crate) repair_symbols_per_second: u32,
 }
 
 /// Options that do not fit together.
@@ -120,6 +125,13 @@ setters! {
     /// Attempts to decode largest messages (3 MiB) of one author, a second; default 16. Smaller ones cost as much less
     /// as they are smaller. An honest leader's message takes one attempt, and hardly ever two.
     with_decode_attempts_per_second: decode_attempts_per_second = u32,
+    /// How long after its first symbol others are asked for what an incomplete message lacks, and asked again; default
+    /// 500 ms.
+    with_repair_after: repair_after = Duration,
+    /// Symbols that one peer may ask for, a second; default 512. At least 64.
+    with_repair_symbols_per_peer: repair_symbols_per_peer = u32,
+    /// Symbols that all peers together may ask for, a second; default 4,096, 47 Mbit/s. At least 64.
+    with_repair_symbols_per_second: repair_symbols_per_second = u32,
 }
 
 impl EngineConfig {
@@ -148,6 +160,9 @@ impl EngineConfig {
             relay_queue: 16_384,
             relay_messages_per_second: 2,
             decode_attempts_per_second: 16,
+            repair_after: Duration::from_millis(500),
+            repair_symbols_per_peer: 512,
+            repair_symbols_per_second: 4096,
         }
     }
 
@@ -187,6 +202,14 @@ impl EngineConfig {
             (
                 "verifications_per_validator",
                 self.verifications_per_validator as usize,
+            ),
+            (
+                "repair_symbols_per_peer",
+                self.repair_symbols_per_peer as usize / 64,
+            ),
+            (
+                "repair_symbols_per_second",
+                self.repair_symbols_per_second as usize / 64,
             ),
             ("verifications_plain", self.verifications_plain as usize),
             ("relay_run", self.relay_run),
@@ -229,5 +252,9 @@ impl EngineConfig {
 /// Bytes that an incomplete message may come to take: everything it could hold is counted in advance, so that
 /// no symbol can push the cache over its limit.
 pub(crate) fn message_memory(geometry: &Geometry) -> usize {
-    VerifiedTree::memory(geometry.depth) + Decoder::memory(geometry) + 2 * usize::from(geometry.symbols)
+    let symbols = usize::from(geometry.symbols);
+    // A first hop and a place among those who sent, for each symbol.
+    let by_symbol = symbols * (size_of::<NodeIndex>() + size_of::<(NodeIndex, u32)>());
+    let repair = Outstanding::memory() + Askers::memory();
+    VerifiedTree::memory(geometry.depth) + Decoder::memory(geometry) + by_symbol + repair
 }

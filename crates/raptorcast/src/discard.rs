@@ -62,6 +62,14 @@ discards! {
     WrongSender = "wrong_sender",
     /// The symbol was here before.
     Duplicate = "duplicate",
+    /// A repair request that asks for none, or for too many.
+    RepairCount = "repair_count",
+    /// A repair request that no session vouches for.
+    RepairLane = "repair_lane",
+    /// A repair request for a message that is not known here.
+    RepairUnknown = "repair_unknown",
+    /// A repair request past what this peer may cost us.
+    RepairBudget = "repair_budget",
     /// The message is decoded, and the symbol is not ours to relay.
     AlreadyDecoded = "already_decoded",
     /// The message was dropped before: tainted, expired or evicted.

@@ -1,6 +1,6 @@
 //! The engine: no socket, thread, clock or entropy of its own.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -37,6 +37,10 @@ pub struct Engine {
     pub(crate) cache: Cache,
     pub(crate) relays: RelayQueue,
     pub(crate) plain_verifications: Budget,
+    /// Symbols that all peers together may be answered with.
+    pub(crate) repairs: Budget,
+    /// Messages to look at again, by when.
+    pub(crate) repairs_due: BTreeSet<(Instant, MessageId)>,
     /// Messages with enough symbols for the next attempt to decode.
     pub(crate) decodable: VecDeque<MessageId>,
     pub(crate) stats: Stats,
@@ -71,6 +75,8 @@ impl Engine {
             cache: Cache::new(&config),
             relays: RelayQueue::new(config.relay_queue, config.relay_run, config.relay_quantum),
             plain_verifications: Budget::new(config.verifications_plain),
+            repairs: Budget::new(config.repair_symbols_per_second),
+            repairs_due: BTreeSet::new(),
             decodable: VecDeque::new(),
             postponed: VecDeque::new(),
             stats: Stats::default(),
@@ -140,10 +146,16 @@ impl Engine {
     pub fn poll_timeout(&self) -> Option<Instant> {
         let retry = self.now.filter(|_| !self.postponed.is_empty());
         let retry = retry.map(|now| now + self.config.decode_retry());
-        [self.relays.poll_timeout(), self.cache.poll_timeout(), retry]
-            .into_iter()
-            .flatten()
-            .min()
+        let repair = self.repairs_due.first().map(|(due, _)| *due);
+        [
+            self.relays.poll_timeout(),
+            self.cache.poll_timeout(),
+            retry,
+            repair,
+        ]
+        .into_iter()
+        .flatten()
+        .min()
     }
 
     /// Lets time pass: relayed symbols leave, incomplete messages are given up, finished ones forgotten.
@@ -153,6 +165,7 @@ impl Engine {
         self.decodable.append(&mut self.postponed);
         let expired = self.cache.handle_timeout(now.instant);
         self.expire(expired);
+        self.ask_for_repairs(now.instant);
     }
 
     /// What it has done so far.
@@ -167,6 +180,7 @@ impl Engine {
             incomplete,
             bytes,
             remembered: self.cache.len() - incomplete,
+            kept_bytes: self.cache.kept_bytes(),
         }
     }
 
@@ -192,12 +206,15 @@ impl Engine {
                 self.stats.delivered += 1;
                 Event::Delivered(delivery)
             }
-            Err(_) => {
+            Err(tainted) => {
                 self.stats.tainted += 1;
                 Event::Tainted(Taint {
                     author: message.author,
                     id,
                     evidence: message.commitment.evidence(),
+                    first_symbol_at: message.first_symbol_at,
+                    found_at: now,
+                    sources: tainted.sources,
                 })
             }
         };
@@ -234,6 +251,8 @@ pub struct Occupancy {
     pub bytes: usize,
     /// Finished messages that are remembered.
     pub remembered: usize,
+    /// Bytes of delivered messages that are kept to answer repair requests.
+    pub kept_bytes: usize,
 }
 
 #[cfg(test)]

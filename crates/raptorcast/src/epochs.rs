@@ -30,6 +30,8 @@ pub(crate) struct EpochState {
     verifications: Vec<Budget>,
     /// Relayed symbols by author.
     relays: Vec<Budget>,
+    /// Symbols to answer with, by who asks.
+    repairs: Vec<Budget>,
     /// Bytes of payload in attempts to decode, by author.
     attempts: Vec<Budget>,
     pub(crate) roll: Roll,
@@ -46,6 +48,7 @@ impl EpochState {
             schedule: None,
             verifications: vec![Budget::new(config.verifications_per_validator); set.len()],
             relays: vec![Budget::new(relays); set.len()],
+            repairs: vec![Budget::new(config.repair_symbols_per_peer); set.len()],
             attempts: vec![Budget::new(attempts); set.len()],
             roll: Roll::new(set.len()),
             set,
@@ -64,6 +67,13 @@ impl EpochState {
         self.relays
             .get_mut(author.as_usize())
             .is_some_and(|budget| budget.spend(now))
+    }
+
+    /// Whether this peer may ask for so many symbols more.
+    pub(crate) fn spend_repair(&mut self, peer: NodeIndex, symbols: u32, now: Instant) -> bool {
+        self.repairs
+            .get_mut(peer.as_usize())
+            .is_some_and(|budget| budget.spend_many(now, symbols))
     }
 
     /// Whether this author may make us try once more to decode a payload of so many bytes.

@@ -127,6 +127,8 @@ pub struct Delivery {
     pub leader_timestamp: Duration,
     /// Different symbols that were there when decoding succeeded.
     pub symbols_received: u32,
+    /// Who sent how many of them, by their numbers in the set of the epoch.
+    pub sources: Vec<(NodeIndex, u32)>,
     /// K.
     pub source_symbols: u16,
     /// N.
@@ -142,10 +144,16 @@ pub struct Taint {
     pub id: MessageId,
     /// What its author signed.
     pub evidence: SignedRoot,
+    /// When its first valid symbol was handled.
+    pub first_symbol_at: Instant,
+    /// When it was found out.
+    pub found_at: Instant,
+    /// Who sent how many of the symbols that it was decoded from, by their numbers in the set of the epoch.
+    pub sources: Vec<(NodeIndex, u32)>,
 }
 
 /// A message that was given up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Expiry {
     /// Who wrote it.
     pub author: IdentityKey,
@@ -153,8 +161,14 @@ pub struct Expiry {
     pub id: MessageId,
     /// Why.
     pub reason: ExpiryReason,
+    /// When its first valid symbol was handled.
+    pub first_symbol_at: Instant,
+    /// When it was given up.
+    pub given_up_at: Instant,
     /// Symbols that were there.
     pub symbols_received: u32,
+    /// Who sent how many of them, by their numbers in the set of the epoch.
+    pub sources: Vec<(NodeIndex, u32)>,
     /// K: how many it would have taken.
     pub source_symbols: u16,
 }

@@ -134,6 +134,14 @@ impl CommitmentBytes {
     pub fn as_slice(&self) -> &[u8] {
         &self.bytes[..self.len]
     }
+
+    /// Writes the whole header of one symbol to the front of `out`; returns its length.
+    pub(crate) fn write_header(&self, index: SymbolIndex, out: &mut [u8]) -> usize {
+        out[..INDEX_OFFSET].copy_from_slice(&self.bytes[..INDEX_OFFSET]);
+        out[INDEX_OFFSET..AUTHOR_OFFSET].copy_from_slice(&index.number().to_be_bytes());
+        out[AUTHOR_OFFSET..self.len + 2].copy_from_slice(&self.bytes[INDEX_OFFSET..self.len]);
+        self.len + 2
+    }
 }
 
 /// A chunk whose shape is right: every part has its exact length, every field is within its limit.

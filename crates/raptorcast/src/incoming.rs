@@ -15,6 +15,7 @@ use crate::header::{AuthorRef, ChunkView, Header, Mode};
 use crate::ids::{MessageId, NodeIndex};
 use crate::merkle::{Climb, climb_together, leaf_hashes};
 use crate::message::Admitted;
+use crate::repair::REPAIR_REQUEST;
 
 mod opening;
 mod signatures;
@@ -24,10 +25,10 @@ const SIDE_BY_SIDE: usize = 128;
 
 /// A sender that is a member of the message's set.
 #[derive(Clone, Copy, Debug)]
-struct Member {
-    node: NodeIndex,
+pub(crate) struct Member {
+    pub(crate) node: NodeIndex,
     /// Whether a session vouches for it; else it is what a record says of an address.
-    is_authenticated: bool,
+    pub(crate) is_authenticated: bool,
 }
 
 /// A chunk that has passed all checks that cost next to nothing.
@@ -78,6 +79,14 @@ impl Engine {
     ) {
         let mut candidates = Vec::with_capacity(batch.len());
         for (place, (from, chunk)) in batch.iter().enumerate() {
+            if chunk.first() == Some(&REPAIR_REQUEST) {
+                let handled = self.handle_repair_request(now, *from, chunk);
+                if let Err(reason) = handled {
+                    self.stats.count_discard(reason);
+                }
+                outcome(place, handled);
+                continue;
+            }
             match self.screen(now, place, *from, chunk) {
                 Ok(candidate) => candidates.push(candidate),
                 Err(reason) => {
@@ -115,7 +124,7 @@ impl Engine {
         match self.cache.get(id) {
             None => {}
             Some(known) if known.commitment.header == view.header.commitment_bytes() => {
-                known.admit(&view, sender.node)?;
+                known.admit(&view, sender)?;
             }
             Some(known) if known.is_equivocal => return Err(Discard::Equivocation),
             Some(_) => {}
@@ -222,7 +231,7 @@ impl Engine {
     ) -> Result<(), Discard> {
         let (id, view) = (candidate.id, &candidate.view);
         let message = self.cache.get_mut(id).ok_or(Discard::Abandoned)?;
-        let admitted = message.admit(view, candidate.sender.node)?;
+        let admitted = message.admit(view, candidate.sender)?;
         let knows_signature = message.commitment.knows(view.signature);
         let leads_to_root = message.verify(climb);
         if leads_to_root.is_err() && !knows_signature {
@@ -237,8 +246,10 @@ impl Engine {
         if admitted == Admitted::Ours {
             self.relay(now, id, candidate.chunk);
         }
-        if self.cache.get_mut(id).is_some_and(|message| message.take(view)) && !self.is_waiting_to_decode(id)
-        {
+        self.stats.repairs_taken += u64::from(admitted == Admitted::Repaired);
+        let (message, sender) = (self.cache.get_mut(id), candidate.sender.node);
+        let is_due = message.is_some_and(|message| message.take(view, sender, admitted));
+        if is_due && !self.is_waiting_to_decode(id) {
             self.decodable.push_back(id);
         }
         Ok(())

@@ -106,6 +106,7 @@ mod outgoing;
 mod participation;
 mod publish;
 mod relay;
+mod repair;
 mod schedule;
 mod set;
 mod stats;
@@ -135,6 +136,9 @@ pub use limits::{
 pub use merkle::{BadProof, Hash, Tree, VerifiedTree, leaf_hash, root_of};
 pub use participation::Participation;
 pub use publish::BroadcastError;
+pub use repair::{
+    MAX_REPAIR_REQUESTS, MAX_REPAIR_SYMBOLS, REPAIR_REQUEST, REPAIR_REQUEST_LEN, RepairRequest, Wanted,
+};
 pub use schedule::LeaderSchedule;
 pub use set::{SetError, Stake, Validator, ValidatorSet};
 pub use stats::Stats;

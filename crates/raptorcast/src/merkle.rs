@@ -138,6 +138,19 @@ impl Tree {
         }
     }
 
+    /// A copy that takes no more memory than it needs.
+    pub(crate) fn trimmed(&self) -> Self {
+        Self {
+            nodes: self.nodes[..2 << self.depth].to_vec(),
+            depth: self.depth,
+        }
+    }
+
+    /// Bytes that a tree of this depth holds.
+    pub(crate) const fn memory(depth: u8) -> usize {
+        (2 << depth) * HASH_LEN
+    }
+
     /// The root, which the leader signs.
     pub fn root(&self) -> Hash {
         self.nodes[1]

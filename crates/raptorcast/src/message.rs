@@ -4,61 +4,24 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use falconet_crypto::IdentityKey;
-use raptorq::EncodingPacket;
 
-use crate::assignment::Assignment;
-use crate::code::{Decoder, Encoder};
 use crate::discard::Discard;
-use crate::events::{Delivery, SignedRoot};
+use crate::events::Delivery;
 use crate::geometry::Geometry;
-use crate::header::{ChunkView, CommitmentBytes};
+use crate::header::ChunkView;
 use crate::ids::{MessageId, NodeIndex, SymbolIndex};
-use crate::limits::SIGNATURE_LEN;
-use crate::merkle::{Climb, Hash, VerifiedTree, leaf_hash, leaf_hashes};
+use crate::incoming::Member;
+use crate::merkle::{Climb, VerifiedTree};
 use crate::participation::Roll;
+use crate::repair::{Askers, Kept};
 use crate::workshop::Workshop;
+pub(crate) use commitment::Commitment;
+use committed::is_committed;
+pub(crate) use receiving::{Admitted, Receiving};
 
-/// Different valid signatures kept for one commitment. Honest leaders make one.
-const MAX_SIGNATURES: usize = 4;
-
-/// What an author signed, and the signatures we have checked.
-#[derive(Clone, Debug)]
-pub(crate) struct Commitment {
-    pub(crate) header: CommitmentBytes,
-    pub(crate) root: Hash,
-    signatures: Vec<[u8; SIGNATURE_LEN]>,
-}
-
-impl Commitment {
-    pub(crate) fn new(header: CommitmentBytes, root: Hash, signature: [u8; SIGNATURE_LEN]) -> Self {
-        Self {
-            header,
-            root,
-            signatures: vec![signature],
-        }
-    }
-
-    /// Whether exactly these signature bytes have been checked before.
-    pub(crate) fn knows(&self, signature: &[u8; SIGNATURE_LEN]) -> bool {
-        self.signatures.contains(signature)
-    }
-
-    pub(crate) fn has_room(&self) -> bool {
-        self.signatures.len() < MAX_SIGNATURES
-    }
-
-    pub(crate) fn learn(&mut self, signature: [u8; SIGNATURE_LEN]) {
-        self.signatures.push(signature);
-    }
-
-    pub(crate) fn evidence(&self) -> SignedRoot {
-        SignedRoot {
-            header: self.header.as_slice().to_vec(),
-            root: self.root,
-            signature: self.signatures[0],
-        }
-    }
-}
+mod commitment;
+mod committed;
+mod receiving;
 
 /// A message of which a signed commitment is known.
 #[derive(Debug)]
@@ -70,6 +33,7 @@ pub(crate) struct Message {
     pub(crate) first_symbol_at: Instant,
     pub(crate) timestamp_ms: u64,
     pub(crate) is_equivocal: bool,
+    pub(crate) askers: Askers,
     pub(crate) state: State,
 }
 
@@ -82,105 +46,23 @@ pub(crate) enum State {
     Delivered {
         /// Ascending.
         still_ours: Vec<SymbolIndex>,
+        /// What repair requests are answered with, while there is room for it.
+        kept: Option<Box<Kept>>,
     },
     /// Tainted, expired or evicted: nothing of it is wanted any more.
     Abandoned,
 }
 
-/// The working state of an incomplete message.
-#[derive(Debug)]
-pub(crate) struct Receiving {
-    assignment: Assignment,
-    own: Option<NodeIndex>,
-    tree: VerifiedTree,
-    decoder: Decoder,
-}
-
-/// A chunk that has passed everything but the proof.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Admitted {
-    /// We are its first hop.
-    Ours,
-    /// Its first hop relayed it to us.
-    Relayed,
-}
-
-impl Receiving {
-    pub(crate) fn new(
-        root: Hash,
-        geometry: &Geometry,
-        assignment: Assignment,
-        own: Option<NodeIndex>,
-    ) -> Self {
-        let tree = VerifiedTree::new(root, geometry.depth);
-        Self {
-            assignment,
-            own,
-            tree,
-            decoder: Decoder::new(geometry),
-        }
-    }
-
-    pub(crate) const fn held(&self) -> u32 {
-        self.decoder.held()
-    }
-
-    /// Whether to try to decode now.
-    pub(crate) fn is_due(&self) -> bool {
-        self.decoder.is_due()
-    }
-
-    /// A symbol comes from the author only to its first hop, and from its first hop to everybody else.
-    // docs/spec/chunk.md#accept
-    fn admit(&self, symbol: SymbolIndex, sender: NodeIndex, author: NodeIndex) -> Result<Admitted, Discard> {
-        let hop = self.assignment.first_hop(symbol).ok_or(Discard::SymbolIndex)?;
-        let (allowed, admitted) = if self.own == Some(hop) {
-            (author, Admitted::Ours)
-        } else {
-            (hop, Admitted::Relayed)
-        };
-        if sender != allowed {
-            return Err(Discard::WrongSender);
-        }
-        if self.decoder.has(symbol) {
-            return Err(Discard::Duplicate);
-        }
-        Ok(admitted)
-    }
-
-    /// The hash of a symbol that is here.
-    fn leaf(&self, index: SymbolIndex) -> Option<Hash> {
-        self.tree.leaf(index).filter(|_| self.decoder.has(index))
-    }
-
-    /// Counts for every other first hop which of its symbols are here.
-    fn call(&self, roll: &mut Roll) {
-        let others = self.assignment.iter().filter(|(_, hop)| self.own != Some(*hop));
-        others.for_each(|(symbol, hop)| roll.count(hop, self.decoder.has(symbol)));
-    }
-
-    /// Our symbols that have not come yet.
-    fn still_ours(&self) -> Vec<SymbolIndex> {
-        let ours =
-            |&(symbol, hop): &(SymbolIndex, NodeIndex)| self.own == Some(hop) && !self.decoder.has(symbol);
-        self.assignment
-            .iter()
-            .filter(ours)
-            .map(|(symbol, _)| symbol)
-            .collect()
-    }
-}
-
 impl Message {
     /// The checks that cost next to nothing: may this sender send this symbol, and is it new?
-    pub(crate) fn admit(&self, chunk: &ChunkView<'_>, sender: NodeIndex) -> Result<Admitted, Discard> {
+    pub(crate) fn admit(&self, chunk: &ChunkView<'_>, sender: Member) -> Result<Admitted, Discard> {
         let symbol = chunk.header.index;
         match &self.state {
             State::Receiving(receiving) => receiving.admit(symbol, sender, self.id.author),
-            State::Delivered { still_ours } if still_ours.binary_search(&symbol).is_err() => {
+            State::Delivered { still_ours, .. } if still_ours.binary_search(&symbol).is_err() => {
                 Err(Discard::AlreadyDecoded)
             }
-            State::Delivered { .. } if sender != self.id.author => Err(Discard::WrongSender),
+            State::Delivered { .. } if sender.node != self.id.author => Err(Discard::WrongSender),
             State::Delivered { .. } => Ok(Admitted::Ours),
             State::Abandoned => Err(Discard::Abandoned),
         }
@@ -210,13 +92,14 @@ impl Message {
     }
 
     /// Takes a verified symbol; true if decoding should be tried.
-    pub(crate) fn take(&mut self, chunk: &ChunkView<'_>) -> bool {
+    pub(crate) fn take(&mut self, chunk: &ChunkView<'_>, sender: NodeIndex, admitted: Admitted) -> bool {
         let index = chunk.header.index;
         match &mut self.state {
             State::Receiving(receiving) => {
+                receiving.count_source(index, sender, admitted);
                 receiving.decoder.add(index, chunk.symbol).is_ok() && receiving.is_due()
             }
-            State::Delivered { still_ours } => {
+            State::Delivered { still_ours, .. } => {
                 still_ours.retain(|symbol| *symbol != index);
                 false
             }
@@ -242,18 +125,32 @@ impl Message {
         };
         let block = receiving.decoder.attempt()?;
         let symbols_received = receiving.decoder.held();
+        let sources = receiving.sources();
         if !is_committed(&self.geometry, &block, receiving, workshop) {
             self.state = State::Abandoned;
-            return Some(Err(Tainted));
+            return Some(Err(Tainted { sources }));
         }
         receiving.call(roll);
-        self.state = State::Delivered {
-            still_ours: receiving.still_ours(),
+        let still_ours = receiving.still_ours();
+        let delivery = self.delivery(block, symbols_received, sources, now);
+        let kept = Kept {
+            payload: delivery.payload.clone(),
+            tree: workshop.tree.trimmed(),
         };
-        Some(Ok(self.delivery(block, symbols_received, now)))
+        self.state = State::Delivered {
+            still_ours,
+            kept: (self.geometry.source_symbols > 1).then(|| Box::new(kept)),
+        };
+        Some(Ok(delivery))
     }
 
-    fn delivery(&self, mut block: Vec<u8>, symbols_received: u32, decoded_at: Instant) -> Delivery {
+    fn delivery(
+        &self,
+        mut block: Vec<u8>,
+        symbols_received: u32,
+        sources: Vec<(NodeIndex, u32)>,
+        decoded_at: Instant,
+    ) -> Delivery {
         block.truncate(self.geometry.payload_len as usize);
         Delivery {
             author: self.author,
@@ -265,6 +162,7 @@ impl Message {
             decoded_at,
             leader_timestamp: std::time::Duration::from_millis(self.timestamp_ms),
             symbols_received,
+            sources,
             source_symbols: self.geometry.source_symbols,
             symbols: self.geometry.symbols,
         }
@@ -272,47 +170,8 @@ impl Message {
 }
 
 /// A decoded message whose re-encoding has another root.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Tainted;
-
-/// Whether the author committed to this block: its padding is zero and its symbols have the signed root.
-///
-/// The leaves of source symbols that came over the wire are known: the decoder hands those through unchanged.
-/// Everything else is encoded again and hashed, also where the tree knows a leaf only as somebody's sibling.
-// docs/spec/chunk.md#root-check
-fn is_committed(geometry: &Geometry, block: &[u8], held: &Receiving, workshop: &mut Workshop) -> bool {
-    let Some(zeros) = block.get(geometry.payload_len as usize..) else {
-        return false;
-    };
-    if zeros.iter().any(|&byte| byte != 0) {
-        return false;
-    }
-    let Workshop {
-        plans, padding, tree, ..
-    } = workshop;
-    let symbols = usize::from(geometry.symbols);
-    let leaves = tree.leaves_mut(symbols, geometry.depth);
-    if geometry.source_symbols == 1 {
-        leaves.fill(leaf_hash(block));
-        return held.tree.commits_to(tree, symbols);
-    }
-    let Some(encoder) = Encoder::new(geometry, padding.pad(block, Encoder::block_len(geometry)), plans)
-    else {
-        return false;
-    };
-    let mut unseen = Vec::with_capacity(usize::from(geometry.source_symbols));
-    encoder.source_symbols(|index, symbol| match held.leaf(index) {
-        Some(known) => leaves[index.as_usize()] = known,
-        None => unseen.push((index.as_usize(), symbol)),
-    });
-    leaf_hashes(unseen.iter().map(|(_, symbol)| *symbol), |turn, hash| {
-        leaves[unseen[turn].0] = hash
-    });
-    encoder.repair_batches(|start, batch| {
-        let start = start.as_usize();
-        leaf_hashes(batch.iter().map(EncodingPacket::data), |place, hash| {
-            leaves[start + place] = hash
-        });
-    });
-    held.tree.commits_to(tree, symbols)
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Tainted {
+    /// Who sent how many of its symbols.
+    pub(crate) sources: Vec<(NodeIndex, u32)>,
 }

@@ -56,6 +56,16 @@ impl RelayQueue {
         true
     }
 
+    /// Queues chunks that need no gathering, repair requests and answers; false if there is no room.
+    pub(crate) fn push_lone(&mut self, transmit: Transmit) -> bool {
+        let has_room = self.queued + transmit.chunks.len() <= self.capacity;
+        if has_room {
+            self.queued += transmit.chunks.len();
+            self.ready.push_back(transmit);
+        }
+        has_room
+    }
+
     /// Lets the runs go that have waited for the quantum.
     pub(crate) fn handle_timeout(&mut self, now: Instant) {
         let due: Vec<_> = self

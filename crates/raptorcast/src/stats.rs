@@ -20,6 +20,12 @@ pub struct Stats {
     pub relays_dropped: u64,
     /// Symbols not relayed because their author's budget was spent.
     pub relays_over_budget: u64,
+    /// Repair requests sent.
+    pub repairs_asked: u64,
+    /// Symbols sent to answer repair requests.
+    pub repairs_answered: u64,
+    /// Symbols taken as answers to repair requests.
+    pub repairs_taken: u64,
     /// Signatures checked.
     pub signatures_checked: u64,
     /// Attempts to decode.

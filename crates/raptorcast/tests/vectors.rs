@@ -13,7 +13,8 @@ use bytes::Bytes;
 use falconet_crypto::{IdentitySecret, NetworkId, Now, Signer};
 use falconet_raptorcast::{
     Assignment, ChunkSize, ChunkView, Engine, EngineConfig, Epoch, Geometry, HEADER_LEN, MessageId,
-    NodeIndex, Recipients, Redundancy, Round, Stake, Validator, ValidatorSet,
+    NodeIndex, Recipients, Redundancy, RepairRequest, Round, Stake, SymbolIndex, Validator, ValidatorSet,
+    Wanted,
 };
 use serde_json::{Value, json};
 
@@ -93,6 +94,26 @@ fn geometry(nodes: usize, len: usize, chunk: u16, hundredths: u16) -> Value {
     })
 }
 
+/// A request for every other symbol from the fifth on.
+fn repair_request() -> Value {
+    let request = RepairRequest {
+        id: MessageId {
+            epoch: EPOCH,
+            round: Round::from(42),
+            author: NodeIndex::new(3),
+        },
+        root: [0xab; 20],
+        count: 64,
+        wanted: Wanted::from(SymbolIndex::new(5), 300, |symbol| symbol.number() % 2 == 1),
+    };
+    let wanted: Vec<_> = request.wanted.iter(300).map(|symbol| symbol.number()).collect();
+    json!({
+        "epoch": EPOCH.number(), "round": 42, "author": 3, "root": hex::encode(request.root), "count": 64,
+        "first_of_window": 5, "symbols": 300, "wanted_in_order": wanted,
+        "datagram": hex::encode(request.encode()),
+    })
+}
+
 fn vectors() -> Value {
     json!({
         "about": "Vectors for docs/spec/chunk.md. Byte strings are hexadecimal. In `geometry`, validator i of n \
@@ -103,6 +124,7 @@ fn vectors() -> Value {
             message(&[10, 20, 30], 1, true),
             message(&[1, 1, 0, 340_282_366_920_938_463_463_374_607_431_768_211_455], 3_000, false),
         ],
+        "repair_request": repair_request(),
         "geometry": [
             geometry(2, 1, 1440, 250),
             geometry(10, 65_536, 1420, 250),

@@ -7,8 +7,8 @@ use bytes::Bytes;
 use falconet_crypto::{IdentitySecret, NetworkId, Now, Purpose, Signer};
 use falconet_raptorcast::{
     AuthorRef, ChunkSize, ChunkView, Engine, EngineConfig, Epoch, Event, Geometry, HASH_LEN, Header, Mode,
-    NodeIndex, Redundancy, Round, SIGNATURE_LEN, Sender, Stake, SymbolIndex, Tree, Validator, ValidatorSet,
-    leaf_hash, merkle_depth,
+    NodeIndex, REPAIR_REQUEST, REPAIR_REQUEST_LEN, Redundancy, RepairRequest, Round, SIGNATURE_LEN, Sender,
+    Stake, SymbolIndex, Tree, Validator, ValidatorSet, leaf_hash, merkle_depth,
 };
 
 use super::Script;
@@ -72,6 +72,9 @@ fn handle_anything(bytes: &[u8]) {
             header_len + SIGNATURE_LEN + view.proof.len() + view.symbol.len(),
             bytes.len()
         );
+    }
+    if let Ok(request) = RepairRequest::parse(bytes) {
+        assert_eq!(request.encode(), bytes);
     }
     let mut engine = receiver();
     let chunk = Bytes::copy_from_slice(bytes);
@@ -240,7 +243,8 @@ fn header(script: &mut Script<'_>) -> Header {
 
 /// Genuine chunks as bytes and cut short, and a hostile leader that gets each field wrong.
 pub fn seeds() -> Vec<Vec<u8>> {
-    let mut seeds = Vec::new();
+    let request = [&[0, REPAIR_REQUEST], &[1; REPAIR_REQUEST_LEN - 1][..]].concat();
+    let mut seeds = vec![request];
     for by_key in [0, 1] {
         let message = HostileMessage::make(&mut Script::new(&[by_key, 200, 0, 1, 1, 1, 1, 1, 1, 1]));
         let chunk = message.chunk(SymbolIndex::new(0));

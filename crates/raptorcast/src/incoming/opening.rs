@@ -12,6 +12,7 @@ use crate::header::Header;
 use crate::ids::MessageId;
 use crate::merkle::{Climb, Hash};
 use crate::message::{Commitment, Message, Receiving, State};
+use crate::repair::Askers;
 
 impl Engine {
     /// Starts a message, once the author's signature is checked: before that, nothing about it is worth the
@@ -40,10 +41,14 @@ impl Engine {
             first_symbol_at: now.instant,
             timestamp_ms: header.timestamp_ms,
             is_equivocal: false,
+            askers: Askers::default(),
             state,
         };
         let evicted = self.cache.insert(now.instant, message);
         self.expire(evicted);
+        if geometry.is_some() {
+            self.schedule_repair(now.instant, id);
+        }
         self.sample_clock(now, author, header.timestamp_ms);
         geometry.map(|_| ()).ok_or(Discard::Geometry)
     }

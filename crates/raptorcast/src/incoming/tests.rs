@@ -332,6 +332,12 @@ fn incomplete_messages_time_out_and_are_forgotten() {
     let now = cluster.now;
     let engine = &mut cluster.engines[chunk.to.as_usize()];
     engine.handle_timeout(now.after(Duration::from_millis(1)));
+    let half_a_second = Duration::from_millis(500);
+    for looks in 1..=2 {
+        // It may ask others for symbols twice before that.
+        assert_eq!(engine.poll_timeout(), Some(now.instant + half_a_second * looks));
+        engine.handle_timeout(now.after(half_a_second * looks));
+    }
     assert_eq!(engine.poll_timeout(), Some(now.instant + Duration::from_secs(10)));
     engine.handle_timeout(now.after(Duration::from_secs(10)));
     assert!(matches!(engine.poll_event(), Some(Event::Expired(_))));

@@ -157,6 +157,16 @@ impl VerifiedTree {
             .flatten()
     }
 
+    /// Writes the proof of a symbol that some valid proof has shown, to `out` of `20 x depth` bytes; `None` if none has.
+    pub(crate) fn write_proof(&self, index: SymbolIndex, out: &mut [u8]) -> Option<()> {
+        let mut node = (1 << self.depth) + index.as_usize();
+        for sibling in out.chunks_exact_mut(HASH_LEN) {
+            sibling.copy_from_slice(self.nodes.get(node ^ 1)?.as_ref()?);
+            node /= 2;
+        }
+        Some(())
+    }
+
     /// Whether the first `count` leaves in `tree`, and empty ones behind them, are the leaves of this tree. Hashes
     /// only what no proof has shown, and leaves `tree` complete.
     pub(crate) fn commits_to(&self, tree: &mut Tree, count: usize) -> bool {
