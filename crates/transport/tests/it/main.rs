@@ -18,3 +18,4 @@ mod rollout;
 mod secrets;
 mod session;
 mod strangers;
+mod timers;

@@ -28,5 +28,7 @@ mod rollout;
 mod session;
 #[path = "../it/strangers.rs"]
 mod strangers;
+#[path = "../it/timers.rs"]
+mod timers;
 #[path = "../what_bit_others.rs"]
 mod what_bit_others;
