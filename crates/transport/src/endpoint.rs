@@ -305,11 +305,18 @@ impl Endpoint {
             }
         }
         while let Some(released) = self.sessions.poll_released() {
-            if self.seal(now, released.peer, &released.plaintext).is_err() {
+            let peer = released.peer;
+            let waits = match self.seal(now, peer, &released.plaintext) {
+                Ok(()) => Ok(()),
                 // The session that released it is gone already: it waits for the next one.
-                let _ = self
-                    .sessions
-                    .buffer(now, released.peer, released.plaintext, released.tag);
+                Err(SendError::NoSession) if !self.sessions.is_connected(now, peer) => {
+                    self.sessions
+                        .buffer(now, peer, released.plaintext.clone(), released.tag)
+                }
+                Err(error) => Err(error),
+            };
+            if waits.is_err() {
+                self.sessions.fail_released(released);
             }
         }
     }

@@ -83,6 +83,16 @@ impl Sessions {
         Some(released)
     }
 
+    /// What was released can neither leave nor wait: its sender is told.
+    pub(crate) fn fail_released(&mut self, released: Released) {
+        self.waiting.add(released.plaintext.len());
+        self.events.push_back(Told::Event(Event::SendFailed {
+            peer: released.peer,
+            tag: released.tag,
+            plaintext: released.plaintext,
+        }));
+    }
+
     /// Moves what `peer` has waiting to `poll_released`; says whether there was anything.
     pub(super) fn release(&mut self, peer: PeerId) -> bool {
         let Some(state) = self.peers.get_mut(peer.slot()).and_then(Option::as_deref_mut) else {

@@ -3,7 +3,7 @@
 use crate::network::{Network, ms, secret};
 use falconet_crypto::SecretBytes;
 use falconet_handshake::{LocalStatic, PeerStatic};
-use falconet_transport::{PeerConfig, PeerId, split};
+use falconet_transport::{PeerConfig, PeerId, TransportConfig, split};
 use std::sync::Arc;
 
 /// Neither as numbers nor as hexadecimal digits.
@@ -43,4 +43,28 @@ fn messages_between_the_halves_say_nothing_at_all() {
     sessions.connect(now, PeerId(0));
     let message = sessions.poll_message().unwrap();
     assert_eq!(format!("{message:?}"), "ToHandshakes(..)");
+}
+
+#[test]
+fn work_says_nothing_at_all() {
+    let mut network = Network::new(2, |_, _, peer| peer);
+    network.connect(0, 1);
+    let initiation = network.intercept().remove(0);
+    let now = network.now.after(ms(1));
+    let config = TransportConfig::default().with_offload(true);
+    let (mut handshakes, _) = split(config, secret(1), now, [7; 32]);
+    let config = PeerConfig::new(secret(0).public()).with_address(initiation.from);
+    handshakes.add_peer(now, PeerId(0), &config).unwrap();
+    handshakes
+        .handle_datagram(now, initiation.from, &initiation.datagram)
+        .unwrap();
+    let mut steps = 0;
+    while let Some(work) = handshakes.poll_work() {
+        assert_eq!(format!("{work:?}"), "Work(..)");
+        let finished = work.run();
+        assert_eq!(format!("{finished:?}"), "Finished(..)");
+        handshakes.handle_finished(now, finished).unwrap();
+        steps += 1;
+    }
+    assert_eq!(steps, 2);
 }
