@@ -6,7 +6,6 @@
 //!                      \- nodes: start, introduce, connect, stop
 //! ```
 
-mod greeting;
 mod json_file;
 mod nodes;
 mod payload;

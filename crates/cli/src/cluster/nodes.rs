@@ -11,7 +11,6 @@ use falconet::{
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
-use super::greeting::greet;
 use super::plan::{Lane, NodeNumber, Plan, Speaks};
 use super::progress::list;
 use super::settings::Settings;
@@ -35,8 +34,6 @@ pub(crate) struct Arrival {
 /// A running cluster.
 pub(crate) struct Cluster {
     nodes: Vec<Node>,
-    lane: Lane,
-    longest_delay: Duration,
     arrivals: mpsc::UnboundedReceiver<Arrival>,
 }
 
@@ -87,18 +84,20 @@ impl Cluster {
         let arrivals = collect(&nodes);
         Ok(Self {
             nodes,
-            lane,
-            longest_delay: plan.longest_delay(),
             arrivals,
         })
     }
 
-    /// Waits until each pair that speaks the authenticated lane has a session, and all others have heard from
-    /// each other; gives the number of sessions.
+    /// Waits until each node knows its peers, and each pair that speaks the authenticated lane has a session; gives the
+    /// number of sessions.
     ///
     /// # Errors
     /// Exit code 1 and the nodes concerned if that takes more than 30 seconds.
     pub(crate) async fn connect(&self) -> Result<usize, Failure> {
+        for node in &self.nodes {
+            let settled = node.settle().await;
+            settled.map_err(|error| Failure::run(error.to_string()))?;
+        }
         let limit = Instant::now() + CONNECT_LIMIT;
         let mut missing = Vec::new();
         // Sessions are made meanwhile, whichever node is asked first.
@@ -106,17 +105,13 @@ impl Cluster {
             let within = limit.saturating_duration_since(Instant::now());
             missing.push(node.wait_connected(within).await.err().unwrap_or_default());
         }
-        self.require_none("no session", &missing)?;
-        if self.lane != Lane::Auth {
-            let unheard = greet(&self.nodes, self.longest_delay, limit).await;
-            self.require_none("no datagram", &unheard)?;
-        }
+        self.require_none(&missing)?;
         let ends: usize = self.stats().iter().map(|stats| stats.connected_peers).sum();
         Ok(ends / 2)
     }
 
     /// `missing`: by node, the peers that it lacks.
-    fn require_none(&self, what: &str, missing: &[Vec<IdentityKey>]) -> Result<(), Failure> {
+    fn require_none(&self, missing: &[Vec<IdentityKey>]) -> Result<(), Failure> {
         let number = |identity: &IdentityKey| self.nodes.iter().position(|node| node.identity() == *identity);
         let lacking: Vec<_> = missing
             .iter()
@@ -131,7 +126,7 @@ impl Cluster {
         if lacking.is_empty() {
             Ok(())
         } else {
-            Err(not_connected(what, &lacking))
+            Err(not_connected(&lacking))
         }
     }
 
@@ -276,7 +271,7 @@ fn collect(nodes: &[Node]) -> mpsc::UnboundedReceiver<Arrival> {
     arrivals
 }
 
-fn not_connected(what: &str, missing: &[(NodeNumber, Vec<NodeNumber>)]) -> Failure {
+fn not_connected(missing: &[(NodeNumber, Vec<NodeNumber>)]) -> Failure {
     let mut parts: Vec<_> = missing
         .iter()
         .take(NAMED)
@@ -286,7 +281,7 @@ fn not_connected(what: &str, missing: &[(NodeNumber, Vec<NodeNumber>)]) -> Failu
         parts.push(format!("and {} more nodes", missing.len() - NAMED));
     }
     let limit = CONNECT_LIMIT.as_secs();
-    Failure::run(format!("{what} after {limit} s: {}", parts.join("; ")))
+    Failure::run(format!("no session after {limit} s: {}", parts.join("; ")))
 }
 
 fn rate(limit: RateLimit) -> Rate {
