@@ -9,6 +9,7 @@ use crate::events::{Expiry, ExpiryReason};
 use crate::ids::{Epoch, MessageId, Round};
 use crate::message::{Message, State};
 use crate::repair::Kept;
+use crate::trace::{MessageTrace, Outcome};
 
 /// Delivered messages that are kept for repair requests take at most this part of the memory, and only what incomplete
 /// ones leave.
@@ -39,6 +40,8 @@ pub(crate) struct Cache {
     /// Delivered messages that are kept to answer repair requests, oldest first, and their bytes.
     kept: VecDeque<(MessageId, usize)>,
     kept_bytes: usize,
+    /// Of messages that were given up, until the engine takes them.
+    traces: Vec<MessageTrace>,
 }
 
 impl Cache {
@@ -61,6 +64,7 @@ impl Cache {
             receiving_bytes: 0,
             kept: VecDeque::new(),
             kept_bytes: 0,
+            traces: Vec::new(),
         }
     }
 
@@ -75,6 +79,11 @@ impl Cache {
     /// Incomplete messages, and the bytes counted for them.
     pub(crate) const fn receiving(&self) -> (usize, usize) {
         (self.receiving, self.receiving_bytes)
+    }
+
+    /// The traces of messages that were given up since the last call.
+    pub(crate) fn take_traces(&mut self) -> Vec<MessageTrace> {
+        std::mem::take(&mut self.traces)
     }
 
     /// Bytes of delivered messages that are kept.
@@ -270,6 +279,7 @@ impl Cache {
             sources: receiving.sources(),
             source_symbols: message.geometry.source_symbols,
         };
+        self.traces.extend(message.trace(Outcome::GivenUp, now));
         message.state = State::Abandoned;
         self.finish(now, id);
         Some(expiry)

@@ -11,6 +11,7 @@ use crate::ids::NodeIndex;
 use crate::limits::{ChunkSize, HEADER_LEN, KEY_HEADER_LEN, MAX_PAYLOAD_LEN, MAX_SYMBOLS, Redundancy};
 use crate::merkle::VerifiedTree;
 use crate::repair::{Askers, Outstanding};
+use crate::trace::Arrival;
 
 /// The options of an [`Engine`](crate::Engine). `network`, `chunk` and `redundancy` must be equal at every
 /// node of a network; the rest is local.
@@ -39,6 +40,7 @@ pub struct EngineConfig {
     pub(crate) relay_messages_per_second: u32,
     pub(crate) decode_attempts_per_second: u32,
     pub(crate) repair_after: Duration,
+    pub(crate) trace: bool,
     pub(crate) repair_symbols_per_peer: u32,
     pub(crate) repair_symbols_per_second: u32,
 }
@@ -125,6 +127,8 @@ setters! {
     /// Attempts to decode largest messages (3 MiB) of one author, a second; default 16. Smaller ones cost as much less
     /// as they are smaller. An honest leader's message takes one attempt, and hardly ever two.
     with_decode_attempts_per_second: decode_attempts_per_second = u32,
+    /// Whether every message ends with an [`Event::Trace`](crate::Event::Trace); default no. Costs 32 bytes a symbol.
+    with_trace: trace = bool,
     /// How long after its first symbol others are asked for what an incomplete message lacks, and asked again; default
     /// 500 ms.
     with_repair_after: repair_after = Duration,
@@ -160,6 +164,7 @@ impl EngineConfig {
             relay_queue: 16_384,
             relay_messages_per_second: 2,
             decode_attempts_per_second: 16,
+            trace: false,
             repair_after: Duration::from_millis(500),
             repair_symbols_per_peer: 512,
             repair_symbols_per_second: 4096,
@@ -253,8 +258,8 @@ impl EngineConfig {
 /// no symbol can push the cache over its limit.
 pub(crate) fn message_memory(geometry: &Geometry) -> usize {
     let symbols = usize::from(geometry.symbols);
-    // A first hop and a place among those who sent, for each symbol.
-    let by_symbol = symbols * (size_of::<NodeIndex>() + size_of::<(NodeIndex, u32)>());
+    // A first hop, a place among those who sent and one in the trace, for each symbol.
+    let by_symbol = symbols * (size_of::<NodeIndex>() + size_of::<(NodeIndex, u32)>() + size_of::<Arrival>());
     let repair = Outstanding::memory() + Askers::memory();
     VerifiedTree::memory(geometry.depth) + Decoder::memory(geometry) + by_symbol + repair
 }

@@ -20,6 +20,7 @@ use crate::outgoing::Outgoing;
 use crate::publish::RoundLog;
 use crate::relay::RelayQueue;
 use crate::stats::Stats;
+use crate::trace::Outcome;
 use crate::workshop::Workshop;
 
 /// Events that wait to be polled; past them the oldest is dropped and counted.
@@ -198,6 +199,7 @@ impl Engine {
             return self.postponed.push_back(id);
         }
         self.stats.decode_attempts += 1;
+        let mut trace = message.trace(Outcome::Delivered, now);
         let Some(outcome) = message.decode(&mut self.workshop, &mut epoch.roll, now) else {
             return;
         };
@@ -208,6 +210,9 @@ impl Engine {
             }
             Err(tainted) => {
                 self.stats.tainted += 1;
+                trace
+                    .iter_mut()
+                    .for_each(|trace| trace.outcome = Outcome::Tainted);
                 Event::Tainted(Taint {
                     author: message.author,
                     id,
@@ -220,6 +225,9 @@ impl Engine {
         };
         self.cache.finish(now, id);
         self.push_event(event);
+        trace
+            .into_iter()
+            .for_each(|trace| self.push_event(Event::Trace(Box::new(trace))));
     }
 
     pub(crate) fn is_waiting_to_decode(&self, id: MessageId) -> bool {
@@ -230,6 +238,9 @@ impl Engine {
         self.stats.expired += expired.len() as u64;
         for expiry in expired {
             self.push_event(Event::Expired(expiry));
+        }
+        for trace in self.cache.take_traces() {
+            self.push_event(Event::Trace(Box::new(trace)));
         }
     }
 

@@ -8,6 +8,7 @@ use falconet_crypto::IdentityKey;
 use crate::clock::ClockSkew;
 use crate::ids::{Epoch, MessageId, NodeIndex, Round};
 use crate::merkle::Hash;
+use crate::trace::MessageTrace;
 
 /// Who handed us a chunk, as far as the layer below knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,6 +96,8 @@ pub enum Event {
     Joiners(Joiners),
     /// An author's clock is a quarter of the timestamp window away from ours. If many are, ours is wrong.
     ClockSkew(ClockSkew),
+    /// What came of a message when, if the configuration asks for that; after the event that ends the message.
+    Trace(Box<MessageTrace>),
 }
 
 /// Members that come with an epoch.

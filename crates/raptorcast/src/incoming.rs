@@ -248,7 +248,7 @@ impl Engine {
         }
         self.stats.repairs_taken += u64::from(admitted == Admitted::Repaired);
         let (message, sender) = (self.cache.get_mut(id), candidate.sender.node);
-        let is_due = message.is_some_and(|message| message.take(view, sender, admitted));
+        let is_due = message.is_some_and(|message| message.take(view, sender, admitted, now.instant));
         if is_due && !self.is_waiting_to_decode(id) {
             self.decodable.push_back(id);
         }

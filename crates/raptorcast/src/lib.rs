@@ -113,6 +113,7 @@ mod stats;
 #[cfg(test)]
 mod test_support;
 mod thread;
+mod trace;
 mod wide;
 mod workshop;
 
@@ -146,3 +147,4 @@ pub use thread::{
     ChunkSink, CommandError, EventSink, QueueFull, RaptorcastHandle, RaptorcastThread, ThreadConfig,
     ThreadStats,
 };
+pub use trace::{Arrival, MessageTrace, Outcome, Via};

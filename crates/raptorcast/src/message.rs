@@ -14,6 +14,7 @@ use crate::incoming::Member;
 use crate::merkle::{Climb, VerifiedTree};
 use crate::participation::Roll;
 use crate::repair::{Askers, Kept};
+use crate::trace::{MessageTrace, Outcome};
 use crate::workshop::Workshop;
 pub(crate) use commitment::Commitment;
 use committed::is_committed;
@@ -92,11 +93,18 @@ impl Message {
     }
 
     /// Takes a verified symbol; true if decoding should be tried.
-    pub(crate) fn take(&mut self, chunk: &ChunkView<'_>, sender: NodeIndex, admitted: Admitted) -> bool {
+    pub(crate) fn take(
+        &mut self,
+        chunk: &ChunkView<'_>,
+        sender: NodeIndex,
+        admitted: Admitted,
+        now: Instant,
+    ) -> bool {
+        let after = now.saturating_duration_since(self.first_symbol_at);
         let index = chunk.header.index;
         match &mut self.state {
             State::Receiving(receiving) => {
-                receiving.count_source(index, sender, admitted);
+                receiving.count_source(index, sender, admitted, after);
                 receiving.decoder.add(index, chunk.symbol).is_ok() && receiving.is_due()
             }
             State::Delivered { still_ours, .. } => {
@@ -142,6 +150,25 @@ impl Message {
             kept: (self.geometry.source_symbols > 1).then(|| Box::new(kept)),
         };
         Some(Ok(delivery))
+    }
+
+    /// What is remembered of its arrivals, if that was asked for.
+    pub(crate) fn trace(&self, outcome: Outcome, ended_at: Instant) -> Option<MessageTrace> {
+        let State::Receiving(receiving) = &self.state else {
+            return None;
+        };
+        let (arrivals, late) = receiving.trace()?;
+        Some(MessageTrace {
+            id: self.id,
+            author: self.author,
+            outcome,
+            first_symbol_at: self.first_symbol_at,
+            took: ended_at.saturating_duration_since(self.first_symbol_at),
+            source_symbols: self.geometry.source_symbols,
+            symbols: self.geometry.symbols,
+            arrivals,
+            late,
+        })
     }
 
     fn delivery(

@@ -78,7 +78,11 @@ impl Engine {
             geometry,
             self.config.redundancy,
         );
-        Ok(Receiving::new(root, geometry, assignment, epoch.own))
+        let mut receiving = Receiving::new(root, geometry, assignment, epoch.own);
+        if self.config.trace {
+            receiving.start_trace();
+        }
+        Ok(receiving)
     }
 
     // docs/spec/broadcast.md#clock

@@ -1,5 +1,8 @@
 //! The symbols of an incomplete message: whose turn each is, which are here, and who sent them.
 
+use std::collections::BTreeMap;
+use std::time::Duration;
+
 use crate::assignment::Assignment;
 use crate::code::Decoder;
 use crate::discard::Discard;
@@ -9,6 +12,7 @@ use crate::incoming::Member;
 use crate::merkle::{Hash, VerifiedTree};
 use crate::participation::Roll;
 use crate::repair::Outstanding;
+use crate::trace::{Arrival, Via};
 
 /// The working state of an incomplete message.
 #[derive(Debug)]
@@ -20,6 +24,8 @@ pub(crate) struct Receiving {
     /// Who sent how many, ascending.
     sources: Vec<(NodeIndex, u32)>,
     pub(crate) outstanding: Outstanding,
+    /// Every arrival, if somebody wants to know; at most one a symbol.
+    arrivals: Option<Vec<Arrival>>,
 }
 
 /// A chunk that has passed everything but the proof.
@@ -31,6 +37,16 @@ pub(crate) enum Admitted {
     Relayed,
     /// Somebody else answered our request with it.
     Repaired,
+}
+
+impl Admitted {
+    const fn via(self) -> Via {
+        match self {
+            Self::Ours => Via::Author,
+            Self::Relayed => Via::FirstHop,
+            Self::Repaired => Via::Repair,
+        }
+    }
 }
 
 impl Receiving {
@@ -48,6 +64,7 @@ impl Receiving {
             decoder: Decoder::new(geometry),
             sources: Vec::new(),
             outstanding: Outstanding::default(),
+            arrivals: None,
         }
     }
 
@@ -109,6 +126,23 @@ impl Receiving {
             .collect()
     }
 
+    /// Remembers from now on which symbol comes when.
+    pub(crate) fn start_trace(&mut self) {
+        self.arrivals = Some(Vec::new());
+    }
+
+    /// The arrivals, if they are remembered, and the first hops some of whose symbols are not here.
+    pub(super) fn trace(&self) -> Option<(Vec<Arrival>, Vec<(NodeIndex, u32)>)> {
+        let arrivals = self.arrivals.clone()?;
+        let mut late = BTreeMap::new();
+        for (symbol, hop) in self.assignment.iter() {
+            if self.own != Some(hop) && !self.decoder.has(symbol) {
+                *late.entry(hop).or_insert(0) += 1;
+            }
+        }
+        Some((arrivals, late.into_iter().collect()))
+    }
+
     pub(crate) fn has(&self, symbol: SymbolIndex) -> bool {
         self.decoder.has(symbol)
     }
@@ -124,7 +158,21 @@ impl Receiving {
     }
 
     /// Counts a new symbol for who sent it.
-    pub(crate) fn count_source(&mut self, symbol: SymbolIndex, sender: NodeIndex, admitted: Admitted) {
+    pub(crate) fn count_source(
+        &mut self,
+        symbol: SymbolIndex,
+        sender: NodeIndex,
+        admitted: Admitted,
+        after: Duration,
+    ) {
+        if let Some(arrivals) = &mut self.arrivals {
+            arrivals.push(Arrival {
+                symbol,
+                from: sender,
+                via: admitted.via(),
+                after,
+            });
+        }
         if admitted == Admitted::Repaired {
             self.outstanding
                 .take(sender, symbol, self.assignment.len() as u16);
