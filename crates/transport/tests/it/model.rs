@@ -24,6 +24,8 @@ enum Step {
     /// away neither can find the other.
     Migrate(usize, u8),
     CutOff(Option<usize>),
+    /// The node asks everybody for a cookie from now on, or no longer does.
+    Load(usize, bool),
     /// The first removes the second and adds it again.
     Forget(usize, usize),
 }
@@ -42,6 +44,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         1 => (node(), 0u8..4).prop_map(|(node, place)| Step::Migrate(node, place)),
         1 => prop::option::of(node()).prop_map(Step::CutOff),
         1 => (node(), node()).prop_map(|(a, b)| Step::Forget(a, b)),
+        1 => (node(), any::<bool>()).prop_map(|(node, is_loaded)| Step::Load(node, is_loaded)),
     ];
     prop::collection::vec(step, 1..40)
 }
@@ -75,6 +78,7 @@ fn run(nodes: usize, steps: Vec<Step>, seed: u64) {
             }
             Step::Connect(..) | Step::Send(..) => {}
             Step::Migrate(node, place) => migrate(&mut network, node % nodes, place),
+            Step::Load(node, is_loaded) => network.set_under_load(node % nodes, is_loaded),
             Step::CutOff(node) => network.cut_off = node.map(|node| node % nodes),
             Step::Forget(a, b) if a % nodes != b % nodes => network.forget(a % nodes, b % nodes),
             Step::Forget(..) => {}
