@@ -83,6 +83,8 @@ pub(super) struct Durable {
 struct Told {
     accepted: u64,
     at: Option<Instant>,
+    /// There may be more to tell, once it is time.
+    is_due: bool,
 }
 
 impl Durable {
@@ -139,14 +141,20 @@ impl Durable {
 
     /// When to look again although nothing has happened.
     pub(super) fn next_deadline(&self) -> Option<Instant> {
-        let (_, at) = self.asked?;
-        (!self.held.is_empty()).then_some(at + ASK_AGAIN)
+        let ask = self.asked.filter(|_| !self.held.is_empty());
+        let tell = self.told.at.filter(|_| self.told.is_due);
+        let deadlines = [
+            ask.map(|(_, at)| at + ASK_AGAIN),
+            tell.map(|at| at + TELL_INTERVAL),
+        ];
+        deadlines.into_iter().flatten().min()
     }
 
     /// Tells the log what was accepted since the last time, if it is time.
     pub(super) fn tell(&mut self, now: Instant, handshakes: &Handshakes) {
         let is_recent = |at| now.saturating_duration_since(at) < TELL_INTERVAL;
-        if !self.told.at.is_some_and(is_recent) {
+        self.told.is_due = self.told.at.is_some_and(is_recent);
+        if !self.told.is_due {
             self.told.at = Some(now);
             self.tell_now(handshakes);
         }

@@ -9,12 +9,20 @@ use rand_core::{Rng, SeedableRng};
 /// The usual length of a window; each is up to half longer or shorter, at random, so that nobody can send
 /// for the moment at which reading begins again.
 const WINDOW: Duration = Duration::from_millis(10);
+/// How much the last window counts in the smoothed share: it follows within a tenth of a second, so that a burst
+/// as of a network that starts changes nothing.
+const SMOOTHING: f64 = 0.1;
+/// No window counts for more than this many times the cap, or a flood's end would be noticed late.
+const MOST_COUNTED: f64 = 2.0;
 /// Shares of the cap from which on sources have to prove their addresses, and below which they need not.
 const BUSY: f64 = 0.8;
 const CALM: f64 = 0.4;
+/// Share of the cap from which on initiations are sampled. Below `BUSY` sampling recovers.
+const FULL: f64 = 0.95;
 /// Windows in a row that have to be calm before they need not: about a second.
 const CALM_WINDOWS: u32 = 100;
-/// How fast sampling recovers a window, once there is room.
+/// How fast sampling sets in and recovers, a window.
+const RESTRAINT: f64 = 0.9;
 const RECOVERY: f64 = 1.1;
 /// Share of initiations that are looked at, whatever the flood.
 const LEAST_SAMPLED: f64 = 1.0 / 1024.0;
@@ -24,6 +32,8 @@ pub(super) struct Load {
     /// Processor time a second of time, over all handshake threads.
     cap: f64,
     window: Window,
+    /// The smoothed share of a second that is used, in the cap's unit.
+    share: f64,
     /// Share of initiations that are looked at, 0 to 1.
     sampled: f64,
     is_under_load: bool,
@@ -49,6 +59,7 @@ impl Load {
                 length: WINDOW,
                 cpu,
             },
+            share: 0.0,
             sampled: 1.0,
             is_under_load: false,
             calm_windows: 0,
@@ -71,21 +82,18 @@ impl Load {
         };
     }
 
+    /// `share` is that of one window.
     fn adapt(&mut self, share: f64) {
-        if share > self.cap {
-            self.sampled = (self.sampled * self.cap / share).max(LEAST_SAMPLED);
-        } else if share < self.cap * BUSY {
+        self.share += SMOOTHING * (share.min(MOST_COUNTED * self.cap) - self.share);
+        if self.share > self.cap * FULL {
+            self.sampled = (self.sampled * RESTRAINT).max(LEAST_SAMPLED);
+        } else if self.share < self.cap * BUSY {
             self.sampled = (self.sampled * RECOVERY).min(1.0);
         }
-        if share > self.cap * BUSY {
-            self.is_under_load = true;
-        }
-        self.calm_windows = if share < self.cap * CALM {
-            self.calm_windows + 1
-        } else {
-            0
-        };
-        if self.calm_windows >= CALM_WINDOWS && self.sampled >= 1.0 {
+        self.is_under_load |= self.share > self.cap * BUSY;
+        let is_calm = self.share < self.cap * CALM && self.sampled >= 1.0;
+        self.calm_windows = if is_calm { self.calm_windows + 1 } else { 0 };
+        if self.calm_windows >= CALM_WINDOWS {
             self.is_under_load = false;
             self.calm_windows = 0;
         }
@@ -149,6 +157,15 @@ mod tests {
     fn below_the_cap_everything_is_looked_at() {
         let (mut load, mut clock) = start();
         run(&mut load, &mut clock, 200, 10_000.0, 10e-6);
+        assert!((0..1_000).all(|_| load.samples()));
+        assert!(!load.is_under_load());
+    }
+
+    #[test]
+    fn a_burst_as_of_a_network_that_starts_changes_nothing() {
+        let (mut load, mut clock) = start();
+        let share = run(&mut load, &mut clock, 4, 100_000.0, 10e-6);
+        assert!(share > 0.9, "a whole core: {share}");
         assert!((0..1_000).all(|_| load.samples()));
         assert!(!load.is_under_load());
     }

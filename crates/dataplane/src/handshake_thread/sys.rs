@@ -22,7 +22,8 @@ pub(super) fn thread_cpu() -> Option<Duration> {
     None
 }
 
-#[cfg(all(test, unix))]
+#[cfg(unix)]
+#[cfg(test)]
 mod tests {
     use super::*;
 
