@@ -81,6 +81,11 @@ impl Report {
     /// Adds a figure of ours.
     pub fn figure(&mut self, name: &str, value: f64, unit: Unit) {
         println!("  {name:<44} {value:>12.3} {unit}");
+        self.record(name, value, unit);
+    }
+
+    /// Adds a figure of ours that is printed for people elsewhere.
+    pub fn record(&mut self, name: &str, value: f64, unit: Unit) {
         self.lines.push(format!("figure {name} {value:.3} {unit}"));
     }
 
