@@ -267,4 +267,6 @@ pub struct Occupancy {
 }
 
 #[cfg(test)]
+mod load_tests;
+#[cfg(test)]
 mod tests;

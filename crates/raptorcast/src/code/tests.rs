@@ -153,3 +153,32 @@ fn the_least_recently_used_plan_goes() {
         "it was used after 11"
     );
 }
+
+#[test]
+fn a_message_has_at_most_a_dozen_attempts_whatever_its_symbols() {
+    // The solver is not asked: this counts how often it would be, if it never succeeded.
+    for source_symbols in [2_u16, 3, 10, 48, 500, 1_928, 2_892, 10_000] {
+        let geometry = Geometry {
+            source_symbols,
+            symbols: (u32::from(source_symbols) * 8).min(1 << 15) as u16,
+            ..geometry(100_000)
+        };
+        let mut decoder = Decoder::new(&geometry);
+        // At the usual redundancy, and at any.
+        let mut attempts = (0, 0);
+        for held in 1..=u32::from(geometry.symbols) {
+            decoder.held = held;
+            if decoder.is_due() {
+                attempts.0 += u32::from(2 * held <= 5 * u32::from(source_symbols));
+                attempts.1 += 1;
+                while decoder.next_attempt() <= held {
+                    decoder.attempts += 1;
+                }
+            }
+        }
+        assert!(
+            attempts.0 <= 12 && attempts.1 <= 14,
+            "K = {source_symbols}: {attempts:?}"
+        );
+    }
+}

@@ -81,6 +81,52 @@ fn what_has_no_geometry_is_named() {
     );
 }
 
+/// T, N and depth by the definition: every multiple of 64, the largest first, and nothing clever.
+fn by_definition(len: usize, room: usize, redundancy: Redundancy, set: &ValidatorSet) -> (usize, u32, u8) {
+    let fits = |size: &usize| {
+        let scaled = redundancy.scaled(len.div_ceil(*size) as u32);
+        let symbols: u32 = set.shares(AUTHOR, scaled).map(|(_, count)| count).sum();
+        let depth = (0..16).find(|depth| 1 << depth >= symbols)?;
+        (size + 20 * depth as usize <= room).then_some((*size, symbols, depth as u8))
+    };
+    (1..=room / 64)
+        .rev()
+        .map(|units| 64 * units)
+        .find_map(|size| fits(&size))
+        .unwrap()
+}
+
+#[test]
+fn sizes_are_right_for_payloads_of_every_length() {
+    let set = unsigned_set(&(1..=20).map(|stake| stake << 90).collect::<Vec<_>>());
+    for (chunk, hundredths) in [(1200, 300), (1420, 200), (1440, 250), (1472, 110), (8900, 250)] {
+        let (chunk, redundancy) = (
+            ChunkSize::new(chunk).unwrap(),
+            Redundancy::from_hundredths(hundredths).unwrap(),
+        );
+        let lengths = (1..=MAX_PAYLOAD_LEN)
+            .step_by(1499)
+            .chain(MAX_PAYLOAD_LEN - 2_000..=MAX_PAYLOAD_LEN)
+            .chain(1..3_000);
+        for len in lengths {
+            let geometry = Geometry::for_set(len, chunk, HEADER_LEN, redundancy, (&set, AUTHOR)).unwrap();
+            let room = chunk.bytes() - HEADER_LEN - SIGNATURE_LEN;
+            let (size, symbols, depth) = by_definition(len, room, redundancy, &set);
+            let size = size.min(len.next_multiple_of(64));
+            assert_eq!(
+                (
+                    usize::from(geometry.symbol_size),
+                    u32::from(geometry.symbols),
+                    geometry.depth
+                ),
+                (size, symbols, depth),
+                "{len} bytes, chunks of {}, redundancy {redundancy}",
+                chunk.bytes()
+            );
+        }
+    }
+}
+
 proptest! {
     /// The definition, checked from outside: T fits, and no larger multiple of 64 does.
     #[test]
@@ -88,10 +134,11 @@ proptest! {
         len in 1_usize..=MAX_PAYLOAD_LEN,
         chunk in 1200_u16..=8900,
         hundredths in 110_u16..=300,
-        nodes in 2_usize..200,
+        stakes in prop::collection::vec(prop_oneof![Just(0_u128), any::<u128>()], 2..1000),
         by_key: bool,
     ) {
-        let set = unsigned_set(&vec![77; nodes]);
+        prop_assume!(stakes[1..].iter().any(|stake| *stake > 0));
+        let set = unsigned_set(&stakes);
         let header_len = if by_key { KEY_HEADER_LEN } else { HEADER_LEN };
         let redundancy = Redundancy::from_hundredths(hundredths).unwrap();
         let chunk = ChunkSize::new(chunk).unwrap();

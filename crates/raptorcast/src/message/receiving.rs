@@ -28,6 +28,9 @@ pub(crate) struct Receiving {
     arrivals: Option<Vec<Arrival>>,
 }
 
+/// First hops and how many of their symbols are missing.
+type Late = Vec<(NodeIndex, u32)>;
+
 /// A chunk that has passed everything but the proof.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Admitted {
@@ -132,7 +135,7 @@ impl Receiving {
     }
 
     /// The arrivals, if they are remembered, and the first hops some of whose symbols are not here.
-    pub(super) fn trace(&self) -> Option<(Vec<Arrival>, Vec<(NodeIndex, u32)>)> {
+    pub(super) fn trace(&self) -> Option<(Vec<Arrival>, Late)> {
         let arrivals = self.arrivals.clone()?;
         let mut late = BTreeMap::new();
         for (symbol, hop) in self.assignment.iter() {
