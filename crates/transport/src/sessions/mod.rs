@@ -9,6 +9,8 @@ mod peer;
 mod records;
 mod send;
 mod table;
+#[cfg(test)]
+mod tests;
 mod timers;
 
 use crate::deadlines::Deadlines;
