@@ -259,9 +259,12 @@ async fn a_leader_does_not_use_a_round_twice_whatever_happens_in_between() {
     let folder = TempDir::new().unwrap();
     let first = node(folder.path(), "127.0.0.1:0").start().await.unwrap();
     first.broadcast(7, payload(1_000, 1)).await.unwrap();
+    // As a crash would leave it: nothing that is written later counts.
+    let crashed = TempDir::new().unwrap();
+    std::fs::copy(folder.path().join("state"), crashed.path().join("state")).unwrap();
     first.shutdown().await;
 
-    let second = node(folder.path(), "127.0.0.1:0").start().await.unwrap();
+    let second = node(crashed.path(), "127.0.0.1:0").start().await.unwrap();
     for round in [7, 6] {
         let refused = second.broadcast(round, payload(1_000, 2)).await;
         assert!(matches!(refused, Err(BroadcastError::Refused(_))), "{refused:?}");
