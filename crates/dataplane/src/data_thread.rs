@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
-use std::net::Ipv6Addr;
+use std::net::{Ipv6Addr, SocketAddr};
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,13 +13,14 @@ use crossbeam_channel::Receiver as Queue;
 use falconet_crypto::Now;
 use falconet_transport::{Event, Lane, Sessions, ToSessions, Transmit};
 
+use crate::bans::Bans;
 use crate::clock::read_clock;
 use crate::drop_reason::DropReason;
 use crate::egress::Egress;
 use crate::emission::{Emission, Emitted, Turn};
 use crate::handshake_thread::{Control, Inlet, MESSAGES};
 use crate::inbound::{Consumer, Consumers, Inbound};
-use crate::judge::{judge_authenticated, judge_plain};
+use crate::judge::{judge_authenticated, judge_plain, judge_under_bans};
 use crate::outgoing::Class;
 use crate::pacer::wire_bytes;
 use crate::receive::{Batches, Judged, Receiver};
@@ -53,6 +54,7 @@ pub(crate) struct DataThread {
     pub(crate) egress: Egress,
     pub(crate) emission: Emission,
     pub(crate) receiver: Receiver,
+    pub(crate) bans: Bans,
     /// What the present turn has received.
     pub(crate) batches: Batches,
     pub(crate) timer: Timer,
@@ -98,6 +100,7 @@ impl DataThread {
         let now = read_clock();
         self.counters.note_turn(now.instant);
         self.handle_commands(now);
+        self.bans.handle_timeout(now.instant, &self.sessions);
         let mut busy = self.receive(now);
         self.handle_messages(now);
         if self.sessions.poll_timeout().is_some_and(|at| at <= now.instant) {
@@ -139,10 +142,10 @@ impl DataThread {
             // Whoever sent this may have done so because our embedder had added it as a peer: that
             // command is in the queue by now (docs/spec/threads.md#commands).
             self.handle_commands(now);
-            let (sessions, handshakes) = (&mut self.sessions, &self.handshakes);
+            let (sessions, handshakes, bans) = (&mut self.sessions, &self.handshakes, &self.bans);
             let timings = Arc::clone(&self.counters.timings);
             let mut is_sampled = false;
-            let judge = |from, datagram: &mut [u8]| match lane {
+            let mut judge = |from, datagram: &mut [u8]| match lane {
                 Lane::Authenticated => {
                     let since = (!is_sampled).then(Instant::now);
                     let judged = judge_authenticated(sessions, handshakes, now, from, datagram);
@@ -153,6 +156,13 @@ impl DataThread {
                     judged
                 }
                 Lane::Plain => judge_plain(sessions, now, from, datagram),
+            };
+            let judge = |from: SocketAddr, datagram: &mut [u8]| {
+                if bans.is_empty() {
+                    judge(from, datagram)
+                } else {
+                    judge_under_bans(bans, from, || judge(from, datagram))
+                }
             };
             let (counters, batches) = (&mut self.counters, &mut self.batches);
             taken += self.receiver.judge(lane, filled, counters, batches, judge);
@@ -202,12 +212,15 @@ impl DataThread {
             },
             Command::RemovePeer(peer) => {
                 self.sessions.remove_peer(peer);
+                self.bans.remove_peer(peer);
                 // First what the engine itself gives up, so that no tag is left behind.
                 self.drain_sessions(now);
                 self.emission.remove_peer(now.instant, peer, &mut self.counters);
                 self.tell_handshakes(Control::RemovePeer(peer));
             }
             Command::Connect(peer) => self.sessions.connect(now, peer),
+            Command::Ban(ban, time) => self.bans.ban(now.instant, ban, time),
+            Command::Trust(peer, is_trusted) => self.bans.trust(peer, is_trusted),
             Command::WithSessions(action) => action(now, &mut self.sessions),
             // Nobody waits for it any more: that is fine.
             Command::Settle(done) => drop(done.send(())),
@@ -339,7 +352,8 @@ impl DataThread {
         let held = (!self.held.is_empty()).then(|| now + HELD_RETRY);
         let engine = self.sessions.poll_timeout();
         let egress = self.egress.poll_timeout(now);
-        let deadline = [paced_until, held, engine, egress].into_iter().flatten().min();
+        let waits = [paced_until, held, engine, egress, self.bans.poll_timeout()];
+        let deadline = waits.into_iter().flatten().min();
         self.wake.announce_nap();
         let overdue = deadline.is_some_and(|at| at <= now);
         if overdue || self.has_news() || self.arm(now, deadline).is_err() {

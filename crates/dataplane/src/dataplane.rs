@@ -10,11 +10,13 @@ use std::thread::JoinHandle;
 use crossbeam_channel::{Receiver as Queue, bounded};
 use falconet_transport::{Handshakes, Sessions, ToSessions, Transmit};
 
+use crate::bans::Bans;
 use crate::config::{ConfigError, DataplaneConfig, Placement};
 use crate::data_thread::DataThread;
 use crate::emission::Emission;
 use crate::handshake_thread::{Crew, HandshakeParts, HandshakeThread, Inlet, MESSAGES, TRANSMITS, queues};
 use crate::inbound::Consumers;
+use crate::kernel_bans::KernelBans;
 use crate::kernel_drops::KernelDrops;
 use crate::pacer::Pacer;
 use crate::peer_pacers::PeerPacers;
@@ -50,6 +52,7 @@ struct DataParts {
     from_handshakes: Queue<ToSessions>,
     handshake_transmits: Queue<Transmit>,
     sockets: Sockets,
+    kernel_bans: KernelBans,
     wake: Arc<Wake>,
 }
 
@@ -67,6 +70,8 @@ impl Dataplane {
     ) -> Result<Dataplane, StartError> {
         config.check()?;
         let sockets = Sockets::bind(&config, handshakes.index_key())?;
+        let kernel_bans = sockets.kernel_bans(&config, handshakes.index_key());
+        let kernel_bans = kernel_bans.map_err(StartError::Thread)?;
         let (wake, wake_handshakes) = (Arc::new(Wake::default()), Arc::new(Wake::default()));
         let (sender, inbox) = inbox(&config.classes, Arc::clone(&wake));
         let (inlet, outlet) = queues(Arc::clone(&wake_handshakes));
@@ -115,6 +120,7 @@ impl Dataplane {
                 from_handshakes,
                 handshake_transmits,
                 sockets,
+                kernel_bans,
                 wake,
             },
         )?;
@@ -141,6 +147,7 @@ impl Dataplane {
                 config.mtu,
             ),
             receiver: Receiver::new(config.aggregation),
+            bans: Bans::new(parts.kernel_bans),
             batches: Batches::default(),
             timer: Timer::new().map_err(StartError::Thread)?,
             wake: parts.wake,

@@ -4,11 +4,17 @@
 //! group of sockets does not. Loading past the end of a datagram ends a program with 0, which drops it or,
 //! in the selector, leaves it to the data socket (docs/spec/threads.md#kernel-filter).
 
+use std::net::Ipv4Addr;
+
 use falconet_transport::IndexKey;
 use libc::sock_filter;
 
+use crate::bans::MOST_IN_KERNEL;
+
 /// Where the payload begins in what a socket filter sees.
 const UDP: u32 = 8;
+/// Where the IP header begins: an offset that the kernel takes as one (`SKF_NET_OFF`).
+const IP: u32 = 0xfff0_0000;
 /// Lengths of the handshake messages by type: initiation, response, cookie reply.
 const INITIATION: u32 = 148;
 const RESPONSE: u32 = 92;
@@ -57,6 +63,28 @@ pub(crate) fn selector() -> Vec<sock_filter> {
         instruction(RETURN, 0, 0, 1),
         instruction(RETURN, 0, 0, 0),
     ]
+}
+
+/// Drops what comes from these addresses, and leaves everything else to the program that follows
+/// (docs/spec/threads.md#bans).
+pub(crate) fn barring(addresses: &[Ipv4Addr]) -> Vec<sock_filter> {
+    let addresses = &addresses[..addresses.len().min(MOST_IN_KERNEL)];
+    if addresses.is_empty() {
+        return Vec::new();
+    }
+    // Past the source address and the two steps of each one here: fewer than 255, as there are at most 64.
+    let away = u8::try_from(1 + 2 * addresses.len()).unwrap_or(u8::MAX);
+    let mut program = vec![
+        instruction(LOAD_BYTE, 0, 0, IP),
+        instruction(AND, 0, 0, 0xf0),
+        instruction(EQUAL, 0, away, 0x40),
+        instruction(LOAD_WORD, 0, 0, IP + 12),
+    ];
+    for address in addresses {
+        program.push(instruction(EQUAL, 0, 1, address.to_bits()));
+        program.push(instruction(RETURN, 0, 0, 0));
+    }
+    program
 }
 
 /// Keeps data messages: type, length, and a receiver index that certifies itself.

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use falconet_crypto::Now;
 use falconet_transport::{Content, Sessions, kind};
 
+use crate::bans::Bans;
 use crate::handshake_thread::Inlet;
 use crate::receive::Judged;
 
@@ -56,5 +57,18 @@ pub(crate) fn judge_plain(sessions: &mut Sessions, now: Now, from: SocketAddr, d
         Ok(peer) if is_chunk => Judged::Chunk(peer, place),
         Ok(peer) => Judged::Message(peer, place),
         Err(reason) => Judged::Discarded(reason.label()),
+    }
+}
+
+/// What `judge` finds of a datagram, unless its sender is banned (docs/spec/threads.md#bans).
+pub(crate) fn judge_under_bans(bans: &Bans, from: SocketAddr, judge: impl FnOnce() -> Judged) -> Judged {
+    if bans.bars(from.ip()) {
+        return Judged::Discarded("banned");
+    }
+    match judge() {
+        Judged::Chunk(peer, _) | Judged::Message(peer, _) if bans.refuses(peer, from.ip()) => {
+            Judged::Discarded("banned")
+        }
+        judged => judged,
     }
 }

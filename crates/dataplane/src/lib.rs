@@ -43,6 +43,7 @@
 //! # Ok::<(), std::net::AddrParseError>(())
 //! ```
 
+mod bans;
 mod buffers;
 mod class_queue;
 mod clock;
@@ -59,6 +60,7 @@ mod handshake_thread;
 mod histogram;
 mod inbound;
 mod judge;
+mod kernel_bans;
 mod kernel_drops;
 mod outgoing;
 mod pacer;
@@ -78,6 +80,7 @@ mod timer;
 mod unit;
 mod wake;
 
+pub use bans::Ban;
 pub use config::{ConfigError, DataplaneConfig, LinkEmulation, Placement, Rate};
 pub use dataplane::{Dataplane, StartError};
 pub use handshake_thread::{HandshakeLog, StoredMark};

@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
 
 use crossbeam_channel::{Receiver, bounded};
 use falconet_crypto::Now;
 use falconet_transport::{PeerConfig, PeerId, Sessions};
 use tokio::sync::{Notify, oneshot};
 
+use crate::bans::Ban;
 use crate::outgoing::{Class, Cost, Outgoing};
 use crate::scheduler::ClassLimits;
 use crate::wake::Wake;
@@ -83,6 +85,23 @@ impl Sender {
         self.command(Command::Connect(peer))
     }
 
+    /// Discards what comes from an address or a peer for `time`, on both lanes, as `banned`; zero lifts a ban. IPv4
+    /// addresses are dropped by the kernel where it filters. Trusted peers are exempt (docs/spec/threads.md#bans).
+    ///
+    /// # Errors
+    /// As [`Sender::add_peer`].
+    pub fn ban(&self, ban: Ban, time: Duration) -> Result<(), Closed> {
+        self.command(Command::Ban(ban, time))
+    }
+
+    /// Exempts a peer from bans, or no longer.
+    ///
+    /// # Errors
+    /// As [`Sender::add_peer`].
+    pub fn trust(&self, peer: PeerId, is_trusted: bool) -> Result<(), Closed> {
+        self.command(Command::Trust(peer, is_trusted))
+    }
+
     /// Runs `action` on the dataplane thread with its sessions, behind the commands given before: to put
     /// records in force, or to ask for what only the engine knows. It holds up all traffic meanwhile, so it
     /// must be short and must not block.
@@ -143,6 +162,8 @@ pub(crate) enum Command {
     RemovePeer(PeerId),
     Connect(PeerId),
     WithSessions(Action),
+    Ban(Ban, Duration),
+    Trust(PeerId, bool),
     Settle(oneshot::Sender<()>),
 }
 

@@ -11,6 +11,7 @@ use crate::dataplane::StartError;
 use crate::delay_line::DelayLine;
 use crate::egress::Egress;
 use crate::handshake_thread::{Exit, Intake};
+use crate::kernel_bans::KernelBans;
 use crate::kernel_drops::KernelDrops;
 use crate::socket::{Port, PortOptions, bind};
 use crate::steering::{Steered, filter_plain, steer};
@@ -62,6 +63,26 @@ impl Sockets {
         steered
             .map(|socket| Intake::new(tokio::net::UdpSocket::from_std(socket.try_clone()?)?))
             .transpose()
+    }
+
+    /// Handles of the sockets whose filters can be told of bans.
+    pub(crate) fn kernel_bans(
+        &self,
+        config: &DataplaneConfig,
+        index_key: IndexKey,
+    ) -> io::Result<KernelBans> {
+        if !config.kernel_filter {
+            return Ok(KernelBans::default());
+        }
+        let steered = self.authenticated.as_ref();
+        let steered = steered.and_then(|steered| Some((&steered.data, steered.handshakes.as_ref()?)));
+        let steered =
+            steered.map(|(data, handshakes)| Ok((data.try_clone()?, handshakes.try_clone()?, index_key)));
+        let plain = self.plain.as_ref().map(|(socket, _)| socket.try_clone());
+        Ok(KernelBans {
+            steered: steered.transpose().map_err(|error: io::Error| error)?,
+            plain: plain.transpose()?,
+        })
     }
 
     pub(crate) fn kernel_drops(&self) -> io::Result<KernelDrops> {
