@@ -58,6 +58,13 @@ impl NodeBuilder {
         self
     }
 
+    /// Pacing of what goes to each single peer, beside the node's. Default: none, since a first hop sends the same to
+    /// everyone.
+    pub fn peer_rate(mut self, rate: Rate) -> Self {
+        self.settings.peer_rate = rate;
+        self
+    }
+
     /// The suites this node offers, the preferred one first. Suite 0 is always understood. Default: suite 0 alone.
     pub fn suites(mut self, suites: &[Suite]) -> Self {
         self.settings.suites = suites.to_vec();

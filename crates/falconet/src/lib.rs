@@ -82,8 +82,12 @@ pub use falconet_crypto::{
     IdentityKey, IdentitySecret, NetworkId, Now, SignError, Signer, Suite, TransportPublicKey,
     TransportSecret,
 };
-pub use falconet_dataplane::{Class, LaneStats, LinkEmulation, Placement, QueueStats, Rate, ThreadStats};
-pub use falconet_raptorcast::{Equivocation, Expiry, Stake, Taint, Validator};
+pub use falconet_dataplane::{
+    Class, Histogram, LaneStats, LinkEmulation, Placement, QueueStats, Rate, ThreadStats,
+};
+pub use falconet_raptorcast::{
+    ClockSkew, Equivocation, Expiry, Joiners, LeaderSchedule, Round, Stake, Taint, Validator,
+};
 pub use falconet_transport::{
     AdmissionOptions, Capabilities, Lane, LaneAddresses, PeerRecord, Policy, RecordContent, RecordError,
     UnverifiedRecord,

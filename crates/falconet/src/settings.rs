@@ -28,6 +28,7 @@ pub(crate) struct Settings {
     pub(crate) listen: Option<SocketAddr>,
     pub(crate) listen_plain: Option<SocketAddr>,
     pub(crate) rate: Rate,
+    pub(crate) peer_rate: Rate,
     pub(crate) suites: Vec<Suite>,
     pub(crate) link: Option<LinkEmulation>,
     pub(crate) chunk_size: usize,
@@ -57,6 +58,7 @@ impl Default for Settings {
             listen: None,
             listen_plain: None,
             rate: Rate::BitsPerSecond(1_000_000_000),
+            peer_rate: Rate::Unlimited,
             suites: vec![Suite::ChaCha20Poly1305],
             link: None,
             chunk_size: 1_440,
@@ -115,6 +117,7 @@ impl Settings {
     pub(crate) fn dataplane_config(&self) -> DataplaneConfig {
         let mut config = DataplaneConfig::new()
             .with_rate(self.rate)
+            .with_peer_rate(self.peer_rate)
             .with_link_emulation(self.link.clone())
             .with_mtu(self.path_mtu);
         if let Some(address) = self.listen {

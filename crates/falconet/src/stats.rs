@@ -1,6 +1,6 @@
 //! What a node has done so far, in one cheap snapshot.
 
-use falconet_dataplane::{LaneStats, QueueStats, Stats as DataplaneStats, ThreadStats};
+use falconet_dataplane::{Histogram, LaneStats, QueueStats, Stats as DataplaneStats, ThreadStats};
 use falconet_raptorcast::Stats as EngineStats;
 
 use crate::state::StateStats;
@@ -40,6 +40,10 @@ pub struct ThreadsStats {
     pub handshake_queue: u64,
     /// Groups under way on the emulated link.
     pub delay_line: u64,
+    /// How long sealing a datagram takes, of a sample.
+    pub sealing: Histogram,
+    /// How long opening one takes, of a sample.
+    pub opening: Histogram,
 }
 
 impl From<DataplaneStats> for ThreadsStats {
@@ -50,6 +54,8 @@ impl From<DataplaneStats> for ThreadsStats {
             queues: stats.queues.to_vec(),
             handshake_queue: stats.handshake_queue,
             delay_line: stats.delay_line,
+            sealing: stats.sealing,
+            opening: stats.opening,
         }
     }
 }

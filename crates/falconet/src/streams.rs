@@ -108,6 +108,10 @@ pub enum NodeEvent {
     Tainted(falconet_raptorcast::Taint),
     /// A broadcast was given up before enough symbols had come.
     Expired(falconet_raptorcast::Expiry),
+    /// A validator set brings members that no other has: dial them before its epoch begins.
+    Joiners(falconet_raptorcast::Joiners),
+    /// An author's clock is far from ours. If many are, ours is wrong.
+    ClockSkew(falconet_raptorcast::ClockSkew),
     /// An author signed two payloads for one round; both signed headers are the evidence.
     Equivocation(Box<falconet_raptorcast::Equivocation>),
 }

@@ -216,6 +216,8 @@ impl raptorcast::EventSink for BroadcastEvents {
             }
             raptorcast::Event::Tainted(taint) => NodeEvent::Tainted(taint),
             raptorcast::Event::Expired(expiry) => NodeEvent::Expired(expiry),
+            raptorcast::Event::Joiners(joiners) => NodeEvent::Joiners(joiners),
+            raptorcast::Event::ClockSkew(skew) => NodeEvent::ClockSkew(skew),
             raptorcast::Event::Equivocation(evidence) => NodeEvent::Equivocation(evidence),
             _ => return,
         };

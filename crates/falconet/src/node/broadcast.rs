@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use bytes::Bytes;
-use falconet_raptorcast::{CommandError, Epoch, Round, Validator, ValidatorSet};
+use falconet_raptorcast::{CommandError, Epoch, LeaderSchedule, Round, Validator, ValidatorSet};
 use tokio::sync::oneshot;
 
 use super::{NO_EPOCH, Node};
@@ -74,6 +74,31 @@ impl Node {
             .handle()
             .set_round(round)
             .map_err(|_| BroadcastError::Stopped)
+    }
+
+    /// Says who may broadcast in which round of an epoch whose validators were handed over: chunks of anybody else are
+    /// dropped. Default: every validator in every round.
+    ///
+    /// # Errors
+    /// [`BroadcastError::Stopped`] if the node is too busy or stopped.
+    pub fn set_leader_schedule(
+        &self,
+        epoch: u32,
+        schedule: impl LeaderSchedule + 'static,
+    ) -> Result<(), BroadcastError> {
+        let raptorcast = self.raptorcast.handle();
+        let told = raptorcast.set_schedule(Epoch::new(epoch), Arc::new(schedule));
+        told.map_err(|_| BroadcastError::Stopped)
+    }
+
+    /// Gives up what is left of the rounds before this one: the consensus above is past them.
+    ///
+    /// # Errors
+    /// [`BroadcastError::RoundTooLarge`] above 2^48 - 1, [`BroadcastError::Stopped`] if the node is too busy or stopped.
+    pub fn drop_rounds_before(&self, oldest: u64) -> Result<(), BroadcastError> {
+        let oldest = Round::new(oldest).ok_or(BroadcastError::RoundTooLarge(oldest))?;
+        let told = self.raptorcast.handle().drop_rounds_before(oldest);
+        told.map_err(|_| BroadcastError::Stopped)
     }
 
     /// Broadcasts a payload of 1 byte to 3 MiB to every other validator of the epoch, and waits until its last datagram
