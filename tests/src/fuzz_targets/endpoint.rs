@@ -65,7 +65,7 @@ impl Wire {
 
     /// The rare ones.
     fn disturb(&mut self, node: usize, script: &mut Script<'_>) {
-        match script.byte() % 4 {
+        match script.byte() % 6 {
             0 => self.restart(node),
             1 => self.endpoints[node].connect(self.now, PEER),
             2 => {
@@ -74,6 +74,9 @@ impl Wire {
                     flight.from = address(1 - flight.to, flight.lane, true)
                 });
             }
+            // Whoever is under load asks everybody for a cookie, the other one too.
+            4 => self.endpoints[node].set_under_load(script.byte() % 2 == 1),
+            5 => self.endpoints[node].rekey(self.now, PEER),
             _ => {
                 // A malicious peer, or a broken one: plaintexts of any kind, correctly sealed.
                 let plaintext = Bytes::copy_from_slice(script.bytes(40));
@@ -108,7 +111,7 @@ pub fn seeds() -> Vec<Vec<u8>> {
     let (send, deliver, pick, lose) = (0, 4, 8, 10);
     let (duplicate, corrupt, cut, wait, disturb, inject) = (12, 14, 16, 18, 20, 22);
     let exchange = [send, 3, deliver, 15, send + 1, 3, deliver, 15];
-    let tails: [&[u8]; 14] = [
+    let tails: [&[u8]; 17] = [
         &[],
         &[
             wait,
@@ -171,6 +174,62 @@ pub fn seeds() -> Vec<Vec<u8>> {
             15,
             wait,
             37,
+            deliver,
+            15,
+        ],
+        // One under load, both, and a session that is renewed while they are.
+        &[
+            disturb,
+            4,
+            1,
+            disturb + 1,
+            1,
+            deliver,
+            15,
+            wait,
+            20,
+            deliver,
+            15,
+            send,
+            3,
+            deliver,
+            15,
+        ],
+        &[
+            disturb,
+            4,
+            1,
+            disturb + 1,
+            4,
+            1,
+            disturb,
+            1,
+            disturb + 1,
+            1,
+            deliver,
+            15,
+            wait,
+            40,
+            deliver,
+            15,
+        ],
+        &[
+            disturb,
+            4,
+            1,
+            disturb + 1,
+            5,
+            deliver,
+            15,
+            wait,
+            20,
+            deliver,
+            15,
+            disturb,
+            4,
+            0,
+            disturb,
+            5,
             deliver,
             15,
         ],
