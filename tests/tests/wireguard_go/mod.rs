@@ -97,8 +97,7 @@ pub(crate) struct Tunnel {
 impl Tunnel {
     /// Starts tunnel `number`, to the holder of `ours` at `endpoint`.
     fn start(number: u8, ours: &TransportSecret, endpoint: SocketAddr) -> Self {
-        // The name is the process's: the control socket is not in the namespace.
-        let interface = format!("wg{}x{number}", std::process::id());
+        let interface = interface(number);
         let program = Command::new("wireguard-go")
             .arg(&interface)
             .env("WG_PROCESS_FOREGROUND", "1")
@@ -144,7 +143,18 @@ impl Drop for Tunnel {
     fn drop(&mut self) {
         let _ = self.program.kill();
         let _ = self.program.wait();
+        // A killed one leaves its control socket behind.
+        let _ = std::fs::remove_file(control_socket(&interface(self.number)));
     }
+}
+
+/// The name is the process's: the control socket is not in the namespace.
+fn interface(number: u8) -> String {
+    format!("wg{}x{number}", std::process::id())
+}
+
+fn control_socket(interface: &str) -> String {
+    format!("/var/run/wireguard/{interface}.sock")
 }
 
 fn secret(number: u8, side: u8) -> [u8; 32] {
@@ -261,7 +271,7 @@ impl Rig {
 
 /// Speaks wireguard-go's control protocol, once its socket is there.
 fn configure(interface: &str, settings: &str) {
-    let path = format!("/var/run/wireguard/{interface}.sock");
+    let path = control_socket(interface);
     let start = Instant::now();
     let mut control = loop {
         match UnixStream::connect(&path) {
