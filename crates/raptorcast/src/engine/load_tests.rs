@@ -26,7 +26,7 @@ fn four_payloads_a_second_flow_through_and_stale_rounds_leave() {
             .unwrap();
         cluster.collect(leader);
         let mut fresh = std::mem::take(&mut cluster.in_flight);
-        let stops_halfway = round % 4 == 0;
+        let stops_halfway = round.is_multiple_of(4);
         // Less than K of 2.5 K.
         let next = fresh.split_off(fresh.len() / if stops_halfway { 3 } else { 2 });
         cluster.in_flight = std::mem::replace(&mut late, if stops_halfway { Vec::new() } else { next });
@@ -53,7 +53,7 @@ fn four_payloads_a_second_flow_through_and_stale_rounds_leave() {
     );
     for node in cluster.nodes() {
         let led = (1..=ROUNDS).filter(|round| round % 6 == u32::from(node.number()));
-        let unfinished = |round: &u32| round % 4 == 0;
+        let unfinished = |round: &u32| round.is_multiple_of(4);
         let expected = (1..=ROUNDS)
             .filter(|round| !unfinished(round) && round % 6 != u32::from(node.number()))
             .count();
