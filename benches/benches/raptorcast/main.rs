@@ -1,6 +1,7 @@
 //! A leader's and a receiver's whole work for one message, on one core.
 //!
-//! `cargo bench -p falconet-benches --bench raptorcast [-- --quick] [-- NAME]`
+//! `cargo bench -p falconet-benches --bench raptorcast [-- --quick] [-- NAME]`; with `--features mimalloc` under that
+//! allocator instead of the system's.
 //!
 //! Times are processor time of the one thread that works, system calls and page faults included: nothing here sleeps
 //! or waits, so on an idle core it is the time on the wall, and on a busy one it still says what the work costs.
@@ -21,6 +22,12 @@ use network::{EPOCH, Network, VALIDATORS, now, payload, shuffle};
 mod codes;
 mod meter;
 mod network;
+mod parts;
+mod scaling;
+
+#[cfg(feature = "mimalloc")]
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// Chunks that the dataplane hands over at a time: one segmented receive.
 const BATCH: usize = 44;
@@ -29,6 +36,14 @@ const WARM_UP: (u32, u32) = (8, 24);
 
 fn main() {
     let mut report = Report::from_args();
+    println!(
+        "allocator: {}",
+        if cfg!(feature = "mimalloc") {
+            "mimalloc"
+        } else {
+            "the system's"
+        }
+    );
     println!(
         "{VALIDATORS} validators of equal stake, redundancy 2.5, chunks of 1,440 bytes, batches of {BATCH}, \
          one thread's processor time; SHA-256: {:?}",
@@ -44,6 +59,8 @@ fn main() {
         receiver(&mut report, name, length);
     }
     codes::run(&mut report);
+    parts::run(&mut report);
+    scaling::run(&mut report);
     faults(&mut report);
     report.finish();
 }

@@ -22,8 +22,13 @@ pub(crate) struct Network {
 
 impl Network {
     pub(crate) fn new() -> Self {
+        Self::with(VALIDATORS)
+    }
+
+    /// A network of so many validators of equal stake.
+    pub(crate) fn with(validators: usize) -> Self {
         let mut rng = ChaCha20Rng::from_seed([3; 32]);
-        let secrets: Vec<_> = (0..VALIDATORS)
+        let secrets: Vec<_> = (0..validators)
             .map(|_| Arc::new(IdentitySecret::generate(&mut rng)))
             .collect();
         let members = secrets.iter().map(|secret| Validator {
