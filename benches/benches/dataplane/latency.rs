@@ -24,17 +24,75 @@ pub(crate) fn lone(report: &mut Report) {
         "  round trips of one datagram at a time; ours: 2 sockets' wakes and 2 of the caller, the echo: 2"
     );
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+    let (mut our_bounces, mut their_bounces) = (Vec::new(), Vec::new());
     // In turn, since the machine drifts.
     for _ in 0..4 {
         ours.extend(our_round_trips(count / 4));
-        theirs.extend(echo_round_trips(count / 4));
+        theirs.extend(echo_round_trips(count / 4, PAUSE));
+        our_bounces.extend(bounces(count / 4));
+        their_bounces.extend(echo_round_trips(count / 4, Duration::ZERO));
     }
-    for (name, share) in [("p50", 0.5), ("p99", 0.99)] {
-        let (our, their) = (quantile(&mut ours, share), quantile(&mut theirs, share));
-        report.figure(&format!("latency/lone/{name}"), our, Unit::Microseconds);
+    println!(
+        "  api: a thread of the caller asks, with pauses; handler: the dataplane threads answer each other"
+    );
+    report_quantiles(report, "latency/api", &mut ours, &mut theirs);
+    report_quantiles(report, "latency/handler", &mut our_bounces, &mut their_bounces);
+}
+
+fn report_quantiles(report: &mut Report, name: &str, ours: &mut [f64], theirs: &mut [f64]) {
+    for (quantile_name, share) in [("p50", 0.5), ("p99", 0.99)] {
+        let (our, their) = (quantile(ours, share), quantile(theirs, share));
+        let name = format!("{name}/{quantile_name}");
+        report.figure(&name, our, Unit::Microseconds);
         println!("    tokio echo: {their:.1} us");
-        report.ratio(&format!("latency/lone/{name}"), "tokio-echo", our / their);
+        report.ratio(&name, "tokio-echo", our / their);
     }
+}
+
+/// Answers each datagram on the dataplane thread, and notes how long after the one before it came.
+#[derive(Clone)]
+struct Bounce {
+    echo: Echo,
+    last: Option<Instant>,
+    left: usize,
+    micros: Sender<f64>,
+}
+
+impl Consumer for Bounce {
+    fn deliver(&mut self, batch: Vec<Inbound>) -> Result<(), Full> {
+        let now = Instant::now();
+        if let Some(last) = self.last.replace(now) {
+            // The bench may have gone.
+            let _ = self.micros.send((now - last).as_secs_f64() * 1e6);
+        }
+        if self.left == 0 {
+            return Ok(());
+        }
+        self.left -= 1;
+        self.echo.deliver(batch)
+    }
+}
+
+/// Round trips of one datagram that two dataplane threads bounce: two wakes each, as the echo and its client have.
+fn bounces(count: usize) -> Vec<f64> {
+    let (micros, measured) = channel();
+    let (near, far) = (Echo::default(), Echo::default());
+    let bounce = Bounce {
+        echo: near.clone(),
+        last: None,
+        left: count + 20,
+        micros,
+    };
+    let (a, b) = (
+        Side::start(1, config(SENDER, "a"), bounce),
+        Side::start(2, config(RECEIVER, "b"), far.clone()),
+    );
+    near.0.get_or_init(|| a.dataplane.sender());
+    far.0.get_or_init(|| b.dataplane.sender());
+    connect(&a, &b, Some(Suite::ChaCha20Poly1305));
+    submit(&a, to(Recipients::One(PeerId(0)), chunks(1, LENGTH)));
+    let next = || measured.recv_timeout(Duration::from_secs(1)).ok();
+    std::iter::from_fn(next).take(count + 20).skip(20).collect()
 }
 
 /// Tells the caller of each datagram.
@@ -77,13 +135,13 @@ fn our_round_trips(count: usize) -> Vec<f64> {
     echo.0.get_or_init(|| b.dataplane.sender());
     connect(&a, &b, Some(Suite::ChaCha20Poly1305));
     let a = &a;
-    round_trips(count, move || {
+    round_trips(count, PAUSE, move || {
         submit(a, to(Recipients::One(PeerId(0)), chunks(1, LENGTH)));
         returned.recv_timeout(Duration::from_secs(1)).is_ok()
     })
 }
 
-fn echo_round_trips(count: usize) -> Vec<f64> {
+fn echo_round_trips(count: usize, pause: Duration) -> Vec<f64> {
     let server = UdpSocket::bind("127.0.0.1:0").expect("loopback");
     let address = server.local_addr().expect("it is bound");
     let (stop, mut stopped) = tokio::sync::oneshot::channel::<()>();
@@ -106,7 +164,7 @@ fn echo_round_trips(count: usize) -> Vec<f64> {
         .set_read_timeout(Some(Duration::from_secs(1)))
         .expect("an option");
     let (datagram, mut buffer) = (vec![0x5a; LENGTH], [0; 2_048]);
-    let times = round_trips(count, || {
+    let times = round_trips(count, pause, || {
         client.send(&datagram).expect("loopback");
         client.recv(&mut buffer).is_ok()
     });
@@ -117,13 +175,15 @@ fn echo_round_trips(count: usize) -> Vec<f64> {
 }
 
 /// Microseconds of each of `count` round trips; the first ones warm up.
-fn round_trips(count: usize, mut once: impl FnMut() -> bool + Send) -> Vec<f64> {
+fn round_trips(count: usize, pause: Duration, mut once: impl FnMut() -> bool + Send) -> Vec<f64> {
     std::thread::scope(|scope| {
         let thread = scope.spawn(|| {
             pin(SENDER);
             let mut times = Vec::with_capacity(count);
             for round in 0..count + 20 {
-                std::thread::sleep(PAUSE);
+                if !pause.is_zero() {
+                    std::thread::sleep(pause);
+                }
                 let started = Instant::now();
                 if once() && round >= 20 {
                     times.push(started.elapsed().as_secs_f64() * 1e6);
