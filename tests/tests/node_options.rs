@@ -5,6 +5,7 @@
 mod cast;
 
 use std::path::Path;
+use std::time::Duration;
 
 use cast::{
     AUTHENTICATED, BOTH, EPOCH, Setup, broadcast_arrives, eventually, identity, keys, payload, stop,
@@ -71,6 +72,28 @@ async fn only_the_leader_of_a_round_is_listened_to() {
     assert!(members[1].discards() > 0);
     assert!(members[1].node.drop_rounds_before(1 << 48).is_err());
     members[1].node.drop_rounds_before(3).unwrap();
+    stop(members).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_banned_peer_is_not_heard_until_the_ban_is_lifted() {
+    let mut members = Setup::new(&[AUTHENTICATED; 2]).start().await;
+    let (sender, hour) = (identity(0), Duration::from_secs(3_600));
+    let say = async |members: &[cast::Member], word: &'static str| {
+        let to = identity(1);
+        let sent = members[0].node.send(&to, word.into(), Class::Control);
+        sent.await.unwrap();
+    };
+    members[1].node.ban(&sender, hour).unwrap();
+    members[1].node.settle().await.unwrap();
+    say(&members, "banned").await;
+    eventually("a discard", || members[1].node.stats().discarded("banned") > 0).await;
+    members[1].node.ban(&sender, Duration::ZERO).unwrap();
+    members[1].node.settle().await.unwrap();
+    say(&members, "heard").await;
+    assert_eq!(&members[1].message().await.payload[..], b"heard");
+    let unknown = members[1].node.ban(&identity(9), hour);
+    assert!(matches!(unknown, Err(PeerError::Unknown(_))));
     stop(members).await;
 }
 

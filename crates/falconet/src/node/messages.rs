@@ -13,7 +13,7 @@ impl Node {
     /// peer's policy says. Waits while the class's queue is full.
     ///
     /// It is a datagram: it may be lost, and messages may overtake each other. One that waited for a session in vain is
-    /// reported as [`NodeEvent::SendFailed`].
+    /// reported as [`crate::NodeEvent::SendFailed`].
     ///
     /// # Errors
     /// [`SendError`], never `Full`.

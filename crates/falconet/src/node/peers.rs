@@ -1,10 +1,11 @@
 //! The peers of a node: what is configured, what is remembered, and what they are like now.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
 use falconet_crypto::{IdentityKey, Now, Suite};
+use falconet_dataplane::Ban;
 use falconet_transport::{PeerConfig, PeerId, PeerRecord, Sessions};
 use tokio::sync::oneshot;
 
@@ -104,16 +105,46 @@ impl Node {
         peer.is_some_and(|peer| self.connections.contains(peer))
     }
 
+    /// Discards everything from a peer for a time, on both lanes; zero lifts it. A trusted peer is exempt.
+    ///
+    /// # Errors
+    /// [`PeerError::Unknown`], [`PeerError::Stopped`].
+    pub fn ban(&self, peer: &IdentityKey, time: Duration) -> Result<(), PeerError> {
+        let ban = Ban::Peer(self.peer_id(peer)?);
+        let told = self.dataplane.sender().ban(ban, time);
+        told.map_err(|_| PeerError::Stopped)
+    }
+
+    /// Discards everything from an address for a time, in the kernel where it can (docs/spec/threads.md#bans); zero
+    /// lifts it. Datagrams of a trusted peer's session still pass.
+    ///
+    /// # Errors
+    /// [`PeerError::Stopped`].
+    pub fn ban_address(&self, address: IpAddr, time: Duration) -> Result<(), PeerError> {
+        let told = self.dataplane.sender().ban(Ban::Address(address), time);
+        told.map_err(|_| PeerError::Stopped)
+    }
+
+    /// Exempts a peer from bans, or no longer.
+    ///
+    /// # Errors
+    /// As [`Node::ban`].
+    pub fn trust(&self, peer: &IdentityKey, is_trusted: bool) -> Result<(), PeerError> {
+        let told = self.dataplane.sender().trust(self.peer_id(peer)?, is_trusted);
+        told.map_err(|_| PeerError::Stopped)
+    }
+
+    fn peer_id(&self, peer: &IdentityKey) -> Result<PeerId, PeerError> {
+        let id = self.directory.load().peer(peer);
+        id.ok_or(PeerError::Unknown(*peer))
+    }
+
     /// What the dataplane thread knows of a peer. It is asked, and answers in its next turn.
     ///
     /// # Errors
     /// [`PeerError::Unknown`], [`PeerError::Stopped`].
     pub async fn peer_stats(&self, peer: &IdentityKey) -> Result<PeerStats, PeerError> {
-        let id = self
-            .directory
-            .load()
-            .peer(peer)
-            .ok_or(PeerError::Unknown(*peer))?;
+        let id = self.peer_id(peer)?;
         let (reply, stats) = oneshot::channel();
         let ask = move |now: Now, sessions: &mut Sessions| {
             // Whoever asked may have gone.
