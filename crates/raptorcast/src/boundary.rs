@@ -26,6 +26,8 @@ impl Engine {
         }
         let epochs = &self.epochs;
         self.clocks.retain(|author| epochs.has_member(author));
+        self.capable.retain(|member| epochs.has_member(member));
+        self.epochs.update_capable(&self.capable, &self.identity);
         if !joiners.is_empty() && self.epochs.get(epoch).is_some() {
             self.push_event(Event::Joiners(Joiners {
                 epoch,

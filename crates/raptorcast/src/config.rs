@@ -12,6 +12,7 @@ use crate::limits::{ChunkSize, HEADER_LEN, KEY_HEADER_LEN, MAX_PAYLOAD_LEN, MAX_
 use crate::merkle::VerifiedTree;
 use crate::repair::{Askers, Outstanding};
 use crate::trace::Arrival;
+use crate::versions::Rollout;
 
 /// The options of an [`Engine`](crate::Engine). `network`, `chunk` and `redundancy` must be equal at every
 /// node of a network; the rest is local.
@@ -41,6 +42,7 @@ pub struct EngineConfig {
     pub(crate) decode_attempts_per_second: u32,
     pub(crate) repair_after: Duration,
     pub(crate) trace: bool,
+    pub(crate) rollout: Rollout,
     pub(crate) repair_symbols_per_peer: u32,
     pub(crate) repair_symbols_per_second: u32,
 }
@@ -127,6 +129,8 @@ setters! {
     /// Attempts to decode largest messages (3 MiB) of one author, a second; default 16. Smaller ones cost as much less
     /// as they are smaller. An honest leader's message takes one attempt, and hardly ever two.
     with_decode_attempts_per_second: decode_attempts_per_second = u32,
+    /// Which chunk versions are accepted and published; default version 0 alone.
+    with_rollout: rollout = Rollout,
     /// Whether every message ends with an [`Event::Trace`](crate::Event::Trace); default no. Costs 32 bytes a symbol.
     with_trace: trace = bool,
     /// How long after its first symbol others are asked for what an incomplete message lacks, and asked again; default
@@ -165,6 +169,7 @@ impl EngineConfig {
             relay_messages_per_second: 2,
             decode_attempts_per_second: 16,
             trace: false,
+            rollout: Rollout::PublishOld,
             repair_after: Duration::from_millis(500),
             repair_symbols_per_peer: 512,
             repair_symbols_per_second: 4096,

@@ -30,7 +30,7 @@ discards! {
     TrailingBytes = "trailing_bytes",
     /// The first byte is not a chunk's.
     NotAChunk = "not_a_chunk",
-    /// A version of the format that we do not speak.
+    /// A version of the format that we do not accept.
     Version = "version",
     /// A mode that is not known, or not served by this engine.
     Mode = "mode",

@@ -21,6 +21,7 @@ use crate::publish::RoundLog;
 use crate::relay::RelayQueue;
 use crate::stats::Stats;
 use crate::trace::Outcome;
+use crate::versions::Capable;
 use crate::workshop::Workshop;
 
 /// Events that wait to be polled; past them the oldest is dropped and counted.
@@ -35,6 +36,7 @@ pub struct Engine {
     /// Rounds before it are over, says the embedder.
     pub(crate) oldest: Option<Round>,
     pub(crate) clocks: Clocks,
+    pub(crate) capable: Capable,
     pub(crate) cache: Cache,
     pub(crate) relays: RelayQueue,
     pub(crate) plain_verifications: Budget,
@@ -72,6 +74,7 @@ impl Engine {
             epochs: Epochs::default(),
             round: None,
             oldest: None,
+            capable: Capable::default(),
             clocks: Clocks::new(config.timestamp_window),
             cache: Cache::new(&config),
             relays: RelayQueue::new(config.relay_queue, config.relay_run, config.relay_quantum),
@@ -266,7 +269,5 @@ pub struct Occupancy {
     pub kept_bytes: usize,
 }
 
-#[cfg(test)]
-mod load_tests;
 #[cfg(test)]
 mod tests;

@@ -14,6 +14,7 @@ use crate::limits::{MAX_PAYLOAD_LEN, MAX_SYMBOLS};
 use crate::participation::Roll;
 use crate::schedule::Schedule;
 use crate::set::ValidatorSet;
+use crate::versions::Capable;
 
 /// Epochs known at a time: the current one and its neighbour at the boundary.
 const MAX_EPOCHS: usize = 2;
@@ -26,6 +27,8 @@ pub(crate) struct EpochState {
     pub(crate) own: Option<NodeIndex>,
     /// Who leads, if the embedder has said so.
     pub(crate) schedule: Option<Schedule>,
+    /// Whether all other members are known to accept chunks of version 1.
+    pub(crate) is_capable: bool,
     /// Signature checks by sender.
     verifications: Vec<Budget>,
     /// Relayed symbols by author.
@@ -46,6 +49,7 @@ impl EpochState {
         Self {
             own,
             schedule: None,
+            is_capable: false,
             verifications: vec![Budget::new(config.verifications_per_validator); set.len()],
             relays: vec![Budget::new(relays); set.len()],
             repairs: vec![Budget::new(config.repair_symbols_per_peer); set.len()],
@@ -139,6 +143,13 @@ impl Epochs {
     pub(crate) fn has_member(&self, identity: &IdentityKey) -> bool {
         let mut sets = self.by_number.values().map(|epoch| &epoch.set);
         sets.any(|set| set.index_of(identity).is_some())
+    }
+
+    /// Which sets accept version 1 as a whole.
+    pub(crate) fn update_capable(&mut self, capable: &Capable, own: &IdentityKey) {
+        for epoch in self.by_number.values_mut() {
+            epoch.is_capable = capable.covers(&epoch.set, own);
+        }
     }
 
     /// Members of a new set that the sets known so far do not have; none before there is another to compare with.

@@ -8,14 +8,14 @@ use crate::ids::{Epoch, NodeIndex, Round, SymbolIndex};
 use crate::limits::{
     HASH_LEN, KEY_HEADER_LEN, MAX_PAYLOAD_LEN, MAX_SYMBOLS, SIGNATURE_LEN, SYMBOL_UNIT, merkle_depth,
 };
+use crate::versions::Version;
 
 const INDEX_OFFSET: usize = 23;
 const AUTHOR_OFFSET: usize = 25;
 /// The longest encoded header: the one that names its author by key.
 const MAX_LEN: usize = KEY_HEADER_LEN;
 
-/// The chunk format this crate speaks. One bit of the first byte; see `docs/spec/chunk.md#first-byte`.
-pub const VERSION: u8 = 0;
+/// The high nibble of a chunk's first byte; see `docs/spec/chunk.md#first-byte`.
 const FIRST_BYTE: u8 = 0x10;
 
 /// Whom a message is for; bits 1 and 2 of the first byte.
@@ -51,6 +51,8 @@ impl AuthorRef {
 /// A parsed chunk header. What it claims is not yet verified.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Header {
+    /// Of the format.
+    pub version: Version,
     /// Whom the message is for.
     pub mode: Mode,
     /// The epoch whose set judges the message.
@@ -104,7 +106,7 @@ impl Header {
     fn encoded(&self) -> [u8; MAX_LEN] {
         let mut out = [0; MAX_LEN];
         let by_key = matches!(self.author, AuthorRef::Key(_));
-        out[0] = FIRST_BYTE | (VERSION << 3) | ((self.mode as u8) << 1) | u8::from(by_key);
+        out[0] = FIRST_BYTE | ((self.version as u8) << 3) | ((self.mode as u8) << 1) | u8::from(by_key);
         out[1..5].copy_from_slice(&self.epoch.number().to_be_bytes());
         out[5..11].copy_from_slice(&self.round.number().to_be_bytes()[2..]);
         out[11..17].copy_from_slice(&self.timestamp_ms.to_be_bytes()[2..]);
@@ -188,7 +190,7 @@ fn parse_header(chunk: &[u8]) -> Result<(Header, &[u8]), Discard> {
     let (fixed, rest) = chunk
         .split_first_chunk::<AUTHOR_OFFSET>()
         .ok_or(Discard::Truncated)?;
-    let (mode, by_key) = parse_first_byte(fixed[0])?;
+    let (version, mode, by_key) = parse_first_byte(fixed[0])?;
     let (author, rest) = if by_key {
         let (key, rest) = rest.split_first_chunk::<32>().ok_or(Discard::Truncated)?;
         (AuthorRef::Key(IdentityKey::from_bytes(*key)), rest)
@@ -197,6 +199,7 @@ fn parse_header(chunk: &[u8]) -> Result<(Header, &[u8]), Discard> {
         (AuthorRef::Index(NodeIndex::new(u16::from_be_bytes(*index))), rest)
     };
     let header = Header {
+        version,
         mode,
         epoch: Epoch::new(big_endian(&fixed[1..5]) as u32),
         round: Round::new(big_endian(&fixed[5..11])).ok_or(Discard::Round)?,
@@ -212,20 +215,22 @@ fn parse_header(chunk: &[u8]) -> Result<(Header, &[u8]), Discard> {
 }
 
 // docs/spec/chunk.md#first-byte
-fn parse_first_byte(byte: u8) -> Result<(Mode, bool), Discard> {
+fn parse_first_byte(byte: u8) -> Result<(Version, Mode, bool), Discard> {
     if byte & 0xf0 != FIRST_BYTE {
         return Err(Discard::NotAChunk);
     }
-    if (byte >> 3) & 1 != VERSION {
-        return Err(Discard::Version);
-    }
+    let version = if (byte >> 3) & 1 == 0 {
+        Version::V0
+    } else {
+        Version::V1
+    };
     let mode = match (byte >> 1) & 3 {
         0 => Mode::Broadcast,
         1 => Mode::Group,
         2 => Mode::PointToPoint,
         _ => return Err(Discard::Mode),
     };
-    Ok((mode, byte & 1 == 1))
+    Ok((version, mode, byte & 1 == 1))
 }
 
 fn check_limits(header: &Header) -> Result<(), Discard> {

@@ -16,6 +16,7 @@ use crate::ids::{MessageId, NodeIndex};
 use crate::merkle::{Climb, climb_together, leaf_hashes};
 use crate::message::Admitted;
 use crate::repair::REPAIR_REQUEST;
+use crate::versions::Version;
 
 mod opening;
 mod signatures;
@@ -118,6 +119,9 @@ impl Engine {
             return Err(Discard::Oversized);
         }
         let view = ChunkView::parse(chunk)?;
+        if !self.config.rollout.accepts(view.header.version) {
+            return Err(Discard::Version);
+        }
         self.check_windows(now, &view.header)?;
         let id = self.name(&view.header)?;
         let sender = self.sender(from, id)?;
@@ -244,7 +248,7 @@ impl Engine {
         self.stats.chunks_accepted += 1;
         self.stats.bytes_accepted += candidate.chunk.len() as u64;
         if admitted == Admitted::Ours {
-            self.relay(now, id, candidate.chunk);
+            self.relay(now, id, view.header.version, candidate.chunk);
         }
         self.stats.repairs_taken += u64::from(admitted == Admitted::Repaired);
         let (message, sender) = (self.cache.get_mut(id), candidate.sender.node);
@@ -255,11 +259,14 @@ impl Engine {
         Ok(())
     }
 
-    fn relay(&mut self, now: Now, id: MessageId, chunk: &Bytes) {
+    fn relay(&mut self, now: Now, id: MessageId, version: Version, chunk: &Bytes) {
         let Some(epoch) = self.epochs.get_mut(id.epoch).filter(|epoch| epoch.has_audience()) else {
             return;
         };
-        if !epoch.spend_relay(id.author, now.instant) {
+        // docs/spec/chunk.md#rollout
+        if version == Version::V1 && !epoch.is_capable {
+            self.stats.relays_unknown_version += 1;
+        } else if !epoch.spend_relay(id.author, now.instant) {
             self.stats.relays_over_budget += 1;
         } else if self.relays.push(now.instant, id, chunk.clone()) {
             self.stats.chunks_relayed += 1;

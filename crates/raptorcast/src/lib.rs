@@ -114,6 +114,7 @@ mod stats;
 mod test_support;
 mod thread;
 mod trace;
+mod versions;
 mod wide;
 mod workshop;
 
@@ -128,7 +129,7 @@ pub use events::{
     SignedRoot, Taint, Transmit,
 };
 pub use geometry::{Geometry, GeometryError};
-pub use header::{AuthorRef, ChunkView, CommitmentBytes, Header, Mode, VERSION};
+pub use header::{AuthorRef, ChunkView, CommitmentBytes, Header, Mode};
 pub use ids::{Epoch, MessageId, NodeIndex, Round, SymbolIndex};
 pub use limits::{
     ChunkSize, HASH_LEN, HEADER_LEN, KEY_HEADER_LEN, MAX_PAYLOAD_LEN, MAX_SYMBOLS, Redundancy, SIGNATURE_LEN,
@@ -148,3 +149,4 @@ pub use thread::{
     ThreadStats,
 };
 pub use trace::{Arrival, MessageTrace, Outcome, Via};
+pub use versions::{Rollout, Version};

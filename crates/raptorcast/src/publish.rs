@@ -12,6 +12,7 @@ use crate::geometry::{Geometry, GeometryError};
 use crate::header::{AuthorRef, Header, Mode};
 use crate::ids::{Epoch, MessageId, NodeIndex, Round, SymbolIndex};
 use crate::outgoing::{Emission, Outgoing};
+use crate::versions::{Rollout, Version};
 
 /// Makes durable that a round of an epoch is about to be used.
 pub(crate) type RoundLog = Box<dyn FnMut(Epoch, Round) -> std::io::Result<()> + Send>;
@@ -86,6 +87,7 @@ impl Engine {
             author: own,
         };
         let header = Header {
+            version: self.version_for(epoch),
             mode: Mode::Broadcast,
             epoch,
             round,
@@ -120,6 +122,16 @@ impl Engine {
         let report = self.report(id, &geometry, outgoing.bytes());
         self.outgoing.push_back(outgoing);
         Ok(report)
+    }
+
+    // docs/spec/chunk.md#rollout
+    fn version_for(&self, epoch: Epoch) -> Version {
+        let all_accept = self.epochs.get(epoch).is_some_and(|known| known.is_capable);
+        if self.config.rollout == Rollout::PublishNew && all_accept {
+            Version::V1
+        } else {
+            Version::V0
+        }
     }
 
     /// The checks of a broadcast, and its geometry.

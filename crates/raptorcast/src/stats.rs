@@ -20,6 +20,8 @@ pub struct Stats {
     pub relays_dropped: u64,
     /// Symbols not relayed because their author's budget was spent.
     pub relays_over_budget: u64,
+    /// Symbols not relayed because not all members are known to accept their version.
+    pub relays_unknown_version: u64,
     /// Repair requests sent.
     pub repairs_asked: u64,
     /// Symbols sent to answer repair requests.

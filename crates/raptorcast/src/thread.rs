@@ -8,6 +8,7 @@ use std::thread::JoinHandle;
 
 use bytes::Bytes;
 use crossbeam_channel::{Sender as Queue, TrySendError, bounded};
+use falconet_crypto::IdentityKey;
 use thiserror::Error;
 
 use crate::engine::Engine;
@@ -18,6 +19,7 @@ use crate::publish::BroadcastError;
 use crate::schedule::LeaderSchedule;
 use crate::set::ValidatorSet;
 use crate::stats::Stats;
+use crate::versions::Version;
 pub use config::ThreadConfig;
 use driver::Driver;
 
@@ -71,6 +73,7 @@ enum Command {
     },
     SetEpoch(Epoch, Arc<ValidatorSet>),
     SetSchedule(Epoch, Arc<dyn LeaderSchedule>),
+    SetNewestVersion(IdentityKey, Version),
     SetRound(Round),
     DropRoundsBefore(Round),
     Participation(Epoch, Roster),
@@ -238,6 +241,15 @@ impl RaptorcastHandle {
     /// [`CommandError`] if the thread cannot be told.
     pub fn set_schedule(&self, epoch: Epoch, schedule: Arc<dyn LeaderSchedule>) -> Result<(), CommandError> {
         self.command(Command::SetSchedule(epoch, schedule))
+    }
+
+    /// See [`Engine::set_newest_version`].
+    ///
+    /// # Errors
+    ///
+    /// [`CommandError`] if the thread cannot be told.
+    pub fn set_newest_version(&self, peer: IdentityKey, newest: Version) -> Result<(), CommandError> {
+        self.command(Command::SetNewestVersion(peer, newest))
     }
 
     /// See [`Engine::drop_rounds_before`].

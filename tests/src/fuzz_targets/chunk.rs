@@ -8,7 +8,7 @@ use falconet_crypto::{IdentitySecret, NetworkId, Now, Purpose, Signer};
 use falconet_raptorcast::{
     AuthorRef, ChunkSize, ChunkView, Engine, EngineConfig, Epoch, Event, Geometry, HASH_LEN, Header, Mode,
     NodeIndex, REPAIR_REQUEST, REPAIR_REQUEST_LEN, Redundancy, RepairRequest, Round, SIGNATURE_LEN, Sender,
-    Stake, SymbolIndex, Tree, Validator, ValidatorSet, leaf_hash, merkle_depth,
+    Stake, SymbolIndex, Tree, Validator, ValidatorSet, Version, leaf_hash, merkle_depth,
 };
 
 use super::Script;
@@ -225,6 +225,11 @@ fn header(script: &mut Script<'_>) -> Header {
     let symbol_size = unless(2, geometry.symbol_size.into(), u64::from(script.byte()) * 64) as u16;
     let symbols = unless(4, geometry.symbols.into(), script.number() as u64) as u16;
     Header {
+        version: if changes & 128 == 0 {
+            Version::V0
+        } else {
+            Version::V1
+        },
         mode: Mode::Broadcast,
         epoch: Epoch::new(unless(8, 1, u64::from(script.byte())) as u32),
         round: Round::new(script.byte().into()).expect("a small round"),

@@ -11,6 +11,8 @@ use crate::{
     Redundancy, Round,
 };
 
+mod load;
+
 const LEADER: NodeIndex = NodeIndex::new(0);
 
 fn broadcast(cluster: &mut Cluster, leader: NodeIndex, round: u32, payload: &Bytes) {

@@ -5,6 +5,7 @@ use super::*;
 
 fn header(author: AuthorRef) -> Header {
     Header {
+        version: Version::V0,
         mode: Mode::Broadcast,
         epoch: Epoch::new(0x0102_0304),
         round: Round::new(0x0a0b_0c0d_0e0f).unwrap(),
@@ -75,10 +76,9 @@ fn first_bytes_of_others_are_not_chunks() {
     for first in 0..=255 {
         bytes[0] = first;
         let expected = match first {
-            0x10 | 0x12 | 0x14 => None,
-            0x11 | 0x13 | 0x15 => Some(Discard::Truncated),
-            0x16 | 0x17 => Some(Discard::Mode),
-            0x18..=0x1f => Some(Discard::Version),
+            0x10 | 0x12 | 0x14 | 0x18 | 0x1a | 0x1c => None,
+            0x11 | 0x13 | 0x15 | 0x19 | 0x1b | 0x1d => Some(Discard::Truncated),
+            0x16 | 0x17 | 0x1e | 0x1f => Some(Discard::Mode),
             _ => Some(Discard::NotAChunk),
         };
         assert_eq!(ChunkView::parse(&bytes).err(), expected, "{first:#x}");
@@ -96,9 +96,11 @@ proptest! {
         symbols in 1_u16..=MAX_SYMBOLS,
         place: prop::sample::Index,
         author: u16,
+        is_new: bool,
     ) {
         let symbol_size = units * SYMBOL_UNIT;
         let header = Header {
+            version: if is_new { Version::V1 } else { Version::V0 },
             mode,
             epoch: Epoch::new(epoch),
             round: Round::new(round).unwrap(),

@@ -137,6 +137,10 @@ impl<C: ChunkSink, E: EventSink> Driver<C, E> {
                 // The command for its epoch's set was queued before it, or it has no use.
                 let _ = self.engine.set_schedule(epoch, schedule);
             }
+            Command::SetNewestVersion(peer, newest) => {
+                // Who is in no set is sent nothing.
+                let _ = self.engine.set_newest_version(peer, newest);
+            }
             Command::SetRound(round) => self.engine.set_round(round),
             Command::DropRoundsBefore(oldest) => {
                 self.engine.drop_rounds_before(oldest);
