@@ -365,8 +365,8 @@ impl DataThread {
         poll_fn(|cx| {
             let mut ready = notified.as_mut().poll(cx).is_ready();
             for (port, waited_for) in egress.ports() {
-                ready |= port.io().poll_recv_ready(cx).is_ready();
-                ready |= waited_for && port.io().poll_send_ready(cx).is_ready();
+                ready |= port.poll_recv_ready(cx).is_ready();
+                ready |= waited_for && port.poll_send_ready(cx).is_ready();
             }
             ready |= deadline.is_some() && timer.poll_expired(cx).is_ready();
             if ready { Poll::Ready(()) } else { Poll::Pending }

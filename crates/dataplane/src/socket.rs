@@ -1,15 +1,16 @@
 //! One lane's UDP socket: options, grouped sends, grouped receives.
 
 use std::io::{self, IoSliceMut};
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::sync::Once;
+use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use falconet_transport::Lane;
 use quinn_udp::{RecvMeta, UdpSocketState};
 use socket2::{Domain, Protocol, Socket, Type};
 use tokio::io::Interest;
-use tokio::net::UdpSocket;
+use tokio::io::unix::AsyncFd;
 
 use crate::drop_reason::DropReason;
 use crate::pacer::ip_udp_overhead;
@@ -18,7 +19,7 @@ use crate::unit::Unit;
 
 /// Opens and binds a socket with buffers of about `buffer` bytes; a v6 socket also takes IPv4 unless the
 /// system forbids it.
-pub(crate) fn bind(address: SocketAddr, buffer: usize) -> io::Result<std::net::UdpSocket> {
+pub(crate) fn bind(address: SocketAddr, buffer: usize) -> io::Result<UdpSocket> {
     let socket = Socket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
     if address.is_ipv6() && address.ip().is_unspecified() {
         // A system without dual stack still serves IPv6.
@@ -71,7 +72,11 @@ pub(crate) enum Blocked {
 /// A lane's socket inside the runtime.
 pub(crate) struct Port {
     lane: Lane,
-    io: UdpSocket,
+    /// Waited for until it is readable, and not until it is writable: each datagram that leaves the send buffer would
+    /// wake the thread.
+    io: AsyncFd<UdpSocket>,
+    /// A second handle while the send buffer is full, waited for until it is writable.
+    writable: Option<AsyncFd<UdpSocket>>,
     state: UdpSocketState,
     local: SocketAddr,
     segmentation: Segmentation,
@@ -105,13 +110,14 @@ pub(crate) const SEGMENTATION_RETRY: Duration = Duration::from_secs(60);
 impl Port {
     /// Must be called inside the runtime. Sets path MTU discovery to probing: an ICMP message that claims
     /// a smaller MTU changes nothing (docs/spec/threads.md#path-mtu).
-    pub(crate) fn new(lane: Lane, socket: std::net::UdpSocket, options: PortOptions) -> io::Result<Port> {
+    pub(crate) fn new(lane: Lane, socket: UdpSocket, options: PortOptions) -> io::Result<Port> {
         let local = socket.local_addr()?;
-        let io = UdpSocket::from_std(socket)?;
-        let state = socket_state(&io, options)?;
+        let state = socket_state(&socket, options)?;
+        let io = crate::sys::watch(socket, Interest::READABLE)?;
         Ok(Port {
             lane,
             io,
+            writable: None,
             state,
             local,
             segmentation: if options.segmentation {
@@ -123,8 +129,28 @@ impl Port {
         })
     }
 
-    pub(crate) fn io(&self) -> &UdpSocket {
-        &self.io
+    /// Ready when something may be there to receive.
+    pub(crate) fn poll_recv_ready(&self, cx: &mut Context<'_>) -> Poll<()> {
+        self.io.poll_read_ready(cx).map(drop)
+    }
+
+    /// Ready when a socket that was [`Blocked::UntilWritable`] may take something.
+    pub(crate) fn poll_send_ready(&self, cx: &mut Context<'_>) -> Poll<()> {
+        match &self.writable {
+            Some(writable) => writable.poll_write_ready(cx).map(drop),
+            None => Poll::Ready(()),
+        }
+    }
+
+    /// Begins to wait until the socket is writable. A new handle each time: it is told at once if that is so already.
+    fn wait_until_writable(&mut self) -> Blocked {
+        let second = self.io.get_ref().try_clone();
+        let registered = second.and_then(|socket| crate::sys::watch(socket, Interest::WRITABLE));
+        self.writable = registered.ok();
+        match self.writable {
+            Some(_) => Blocked::UntilWritable,
+            None => Blocked::ForAWhile,
+        }
     }
 
     /// `to` as this socket can send to it; `None` if it cannot.
@@ -168,12 +194,11 @@ impl Port {
                 segment_size: (datagrams > 1).then_some(unit.segment()),
                 src_ip: None,
             };
-            let sent = self.io.try_io(Interest::WRITABLE, || {
-                self.state.try_send((&self.io).into(), &transmit)
-            });
+            let sent = self.state.try_send(self.io.get_ref().into(), &transmit);
             match sent {
                 Ok(()) => counters.note_sent(self.lane, datagrams, length),
                 Err(error) => match classify(&error, datagrams) {
+                    Failure::Blocked(Blocked::UntilWritable) => return Err(self.wait_until_writable()),
                     Failure::Blocked(blocked) => return Err(blocked),
                     Failure::Segmentation => {
                         tracing::debug!(%error, "segmentation offload refused; switched off for a while");
@@ -188,6 +213,7 @@ impl Port {
             }
             unit.advance(length);
         }
+        self.writable = None;
         Ok(refused)
     }
 
@@ -202,7 +228,7 @@ impl Port {
         };
         // The old state remembers the refusal, so the socket needs a new one.
         if at <= now
-            && let Ok(state) = socket_state(&self.io, self.options)
+            && let Ok(state) = socket_state(self.io.get_ref(), self.options)
         {
             self.state = state;
             self.segmentation = Segmentation::On;
@@ -218,8 +244,8 @@ impl Port {
         counters: &mut Counters,
     ) -> usize {
         let (given, mut filled) = (buffers.len(), 0);
-        let received = self.io.try_io(Interest::READABLE, || {
-            filled = self.state.recv((&self.io).into(), buffers, metas)?;
+        let received = self.io.try_io(Interest::READABLE, |socket| {
+            filled = self.state.recv(socket.into(), buffers, metas)?;
             // The next datagram makes the socket readable anew: readiness is told by edges.
             if filled < given {
                 Err(io::ErrorKind::WouldBlock.into())
@@ -235,12 +261,12 @@ impl Port {
 }
 
 /// Sets the options of a socket for grouped sends and receives.
-fn socket_state(io: &UdpSocket, options: PortOptions) -> io::Result<UdpSocketState> {
-    let state = UdpSocketState::new(io.into())?;
+fn socket_state(socket: &UdpSocket, options: PortOptions) -> io::Result<UdpSocketState> {
+    let state = UdpSocketState::new(socket.into())?;
     #[cfg(target_os = "linux")]
     if !options.aggregation {
         // A kernel without receive offload has nothing to switch off.
-        let _ = crate::sys::set_receive_offload(io, false);
+        let _ = crate::sys::set_receive_offload(socket, false);
     }
     #[cfg(not(target_os = "linux"))]
     let _ = options;
@@ -360,7 +386,7 @@ mod tests {
                     continue; // no IPv6 here
                 };
                 let port = Port::new(Lane::Plain, socket, OPTIONS).unwrap();
-                let mode = crate::sys::path_mtu_discovery(port.io(), v6).unwrap();
+                let mode = crate::sys::path_mtu_discovery(port.io.get_ref(), v6).unwrap();
                 assert_eq!(mode, libc::IP_PMTUDISC_PROBE, "{address}");
             }
         });
@@ -374,7 +400,7 @@ mod tests {
             .unwrap();
         runtime.block_on(async {
             for segmentation in [true, false] {
-                let receiver = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+                let receiver = UdpSocket::bind("127.0.0.1:0").unwrap();
                 let socket = bind("127.0.0.1:0".parse().unwrap(), 1 << 20).unwrap();
                 let options = PortOptions {
                     segmentation,
@@ -384,7 +410,6 @@ mod tests {
                 let to = receiver.local_addr().unwrap();
                 let mut unit = Unit::new(Lane::Plain, to, 100, vec![7; 950]);
                 let mut counters = Counters::default();
-                port.io().writable().await.unwrap();
                 port.send(Instant::now(), &mut unit, &mut counters).unwrap();
                 let mut buffer = [0; 2000];
                 let lengths: Vec<_> = (0..10).map(|_| receiver.recv(&mut buffer).unwrap()).collect();

@@ -4,6 +4,15 @@
 #[cfg(target_os = "linux")]
 pub(crate) use linux::*;
 
+/// A socket of which the runtime this is called in tells readiness, and only of `interest`.
+pub(crate) fn watch(
+    socket: std::net::UdpSocket,
+    interest: tokio::io::Interest,
+) -> std::io::Result<tokio::io::unix::AsyncFd<std::net::UdpSocket>> {
+    // SAFETY: the descriptor is owned by `socket`, which moves into the `AsyncFd` and always gives the same one.
+    unsafe { tokio::io::unix::AsyncFd::register_with_interest(socket, interest) }.map_err(Into::into)
+}
+
 #[cfg(target_os = "linux")]
 mod linux {
     use std::io;

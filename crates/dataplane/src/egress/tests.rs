@@ -23,9 +23,6 @@ fn with_egress(test: impl FnOnce(&mut Egress, &std::net::UdpSocket)) {
         .unwrap();
     runtime.block_on(async {
         let mut egress = Egress::new(Some(port(Lane::Authenticated)), Some(port(Lane::Plain)), None);
-        for (port, _) in egress.ports() {
-            port.io().writable().await.unwrap();
-        }
         let receiver = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
         receiver.set_nonblocking(true).unwrap();
         test(&mut egress, &receiver);
