@@ -162,6 +162,61 @@ fn a_firewall_that_rejects_everything_costs_what_is_sent_meanwhile() {
     fails_by("not_permitted", &a, &b, || run("nft", "delete table inet faults"));
 }
 
+/// The rule as the operators' page prints it, for this device and port.
+fn documented_rule(device: &str, port: u16) -> String {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/operators.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    let block = page
+        .lines()
+        .skip_while(|line| !line.contains("table netdev falconet"));
+    let lines: Vec<&str> = block.take_while(|line| line.starts_with("    ")).collect();
+    let rule = lines.join("\n");
+    assert!(rule.contains("eth0") && rule.contains("8001"), "{rule}");
+    rule.replace("eth0", device).replace("8001", &port.to_string())
+}
+
+#[test]
+fn the_documented_ingress_rule_lets_sessions_through_and_drops_junk() {
+    let Some((a, b)) = pair_on_a_cable() else {
+        return;
+    };
+    let port = a.dataplane.local_addr().unwrap().port();
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), documented_rule("va", port)).unwrap();
+    // The rule is the node's whose device this thread can see; the other end sends.
+    if !run("nft", &format!("-f {}", file.path().display())) {
+        return;
+    }
+    let received = |node: &Node| node.stats().authenticated.datagrams_received;
+    let before = received(&a);
+    b.send(numbered(0x11, 30, 900), Class::Relay);
+    assert_eq!(a.receive(30).len(), 30);
+    b.dataplane
+        .sender()
+        .with_sessions(|now, sessions| sessions.rekey(now, PEER))
+        .unwrap();
+    wait_until("a handshake through the rule", || {
+        b.send(numbered(0x11, 1, 900), Class::Relay);
+        received(&a) > before + 31
+    });
+    let dropped_nothing = || {
+        let listed = Command::new("nft").args(["list", "ruleset"]).output().unwrap();
+        String::from_utf8(listed.stdout)
+            .unwrap()
+            .contains("counter packets 0 ")
+    };
+    assert!(dropped_nothing(), "what is valid passes");
+    // Datagrams of the plain lane are junk to the authenticated port.
+    let stranger = PeerConfig::new(TransportSecret::from_bytes([9; 32]).public())
+        .with_policy(Policy::Plain)
+        .with_plain_address(a.dataplane.local_addr().unwrap());
+    b.dataplane.sender().add_peer(PeerId(9), stranger).unwrap();
+    let mut junk = outgoing(numbered(0x20, 10, 100), Class::Relay, None);
+    junk.to = Recipients::One(PeerId(9));
+    b.dataplane.sender().try_send(junk).unwrap();
+    wait_until("the rule to drop junk", || !dropped_nothing());
+}
+
 /// Takes everything, or refuses everything.
 struct Gate {
     is_shut: Arc<AtomicBool>,
