@@ -46,6 +46,7 @@ impl fmt::Debug for LinkEmulation {
 pub struct DataplaneConfig {
     pub(crate) listen: Option<SocketAddr>,
     pub(crate) listen_plain: Option<SocketAddr>,
+    pub(crate) device: Option<String>,
     pub(crate) rate: Rate,
     pub(crate) peer_rate: Rate,
     pub(crate) link: Option<LinkEmulation>,
@@ -83,6 +84,7 @@ impl Default for DataplaneConfig {
         DataplaneConfig {
             listen: None,
             listen_plain: None,
+            device: None,
             rate: Rate::BitsPerSecond(1_000_000_000),
             peer_rate: Rate::Unlimited,
             link: None,
@@ -136,6 +138,14 @@ impl DataplaneConfig {
     #[must_use]
     pub fn with_listen_plain(mut self, address: SocketAddr) -> Self {
         self.listen_plain = Some(address);
+        self
+    }
+
+    /// The one network device that the sockets send and receive by, on Linux; elsewhere the start fails with it.
+    /// Default: any, as the routes say.
+    #[must_use]
+    pub fn with_device(mut self, name: impl Into<String>) -> Self {
+        self.device = Some(name.into());
         self
     }
 

@@ -25,7 +25,11 @@ pub(crate) struct Sockets {
 impl Sockets {
     pub(crate) fn bind(config: &DataplaneConfig, index_key: IndexKey) -> Result<Sockets, StartError> {
         let open = |address: Option<SocketAddr>| {
-            let bound = |address| bind(address, config.socket_buffer).map_err(|e| bind_error(address, e));
+            let bound = |address| {
+                bind(address, config.socket_buffer)
+                    .and_then(|socket| on_device(socket, config.device.as_deref()))
+                    .map_err(|e| bind_error(address, e))
+            };
             address.map(|address| bound(address).map(|socket| (socket, address)))
         };
         let filtered = config.kernel_filter.then_some(index_key);
@@ -109,6 +113,23 @@ impl Sockets {
             port(Lane::Plain, self.plain.map(|(socket, _)| socket))?,
             config.link.clone().map(DelayLine::new),
         ))
+    }
+}
+
+/// Keeps `socket` to one network device, where the system can.
+fn on_device(socket: UdpSocket, device: Option<&str>) -> io::Result<UdpSocket> {
+    let Some(device) = device else {
+        return Ok(socket);
+    };
+    #[cfg(target_os = "linux")]
+    {
+        socket2::SockRef::from(&socket).bind_device(Some(device.as_bytes()))?;
+        Ok(socket)
+    }
+    #[cfg(not(target_os = "linux"))]
+    {
+        let _ = device;
+        Err(io::ErrorKind::Unsupported.into())
     }
 }
 

@@ -103,6 +103,8 @@ mod linux {
         if local.is_ipv6() {
             socket.set_only_v6(first.only_v6()?)?;
         }
+        // Sockets of one port are one group only on the same device.
+        socket.bind_device(first.device()?.as_deref())?;
         socket.set_reuse_port(true)?;
         socket.set_recv_buffer_size(RECEIVE_BUFFER)?;
         socket.set_nonblocking(true)?;
