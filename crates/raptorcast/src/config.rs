@@ -5,6 +5,7 @@ use std::time::Duration;
 use falconet_crypto::NetworkId;
 use thiserror::Error;
 
+use crate::bits::BitSet;
 use crate::code::Decoder;
 use crate::geometry::{Geometry, GeometryError};
 use crate::ids::NodeIndex;
@@ -265,6 +266,6 @@ pub(crate) fn message_memory(geometry: &Geometry) -> usize {
     let symbols = usize::from(geometry.symbols);
     // A first hop, a place among those who sent and one in the trace, for each symbol.
     let by_symbol = symbols * (size_of::<NodeIndex>() + size_of::<(NodeIndex, u32)>() + size_of::<Arrival>());
-    let repair = Outstanding::memory() + Askers::memory();
+    let repair = Outstanding::memory() + Askers::memory() + BitSet::memory(symbols);
     VerifiedTree::memory(geometry.depth) + Decoder::memory(geometry) + by_symbol + repair
 }

@@ -42,7 +42,8 @@
 //! # Not provided
 //!
 //! - Agreement on whether a message was *delivered*: that is for the consensus above.
-//! - Delivery against a leader that withholds chosen symbols: RaptorQ is not MDS.
+//! - Delivery of what nobody can complete: RaptorQ is not MDS, so a leader that withholds chosen symbols from all keeps
+//!   the message from all. What some have completed, others get by asking them.
 //! - Order across rounds, and delivery to the leader itself.
 //! - Encryption and authentication of the hop: that is `falconet-transport`'s. Whoever drives the engine says
 //!   who sent a chunk ([`Sender`]).

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::assignment::Assignment;
+use crate::bits::BitSet;
 use crate::code::Decoder;
 use crate::discard::Discard;
 use crate::geometry::Geometry;
@@ -24,6 +25,8 @@ pub(crate) struct Receiving {
     /// Who sent how many, ascending.
     sources: Vec<(NodeIndex, u32)>,
     pub(crate) outstanding: Outstanding,
+    /// Symbols that came as answers: no merit of their first hops.
+    repaired: BitSet,
     /// Every arrival, if somebody wants to know; at most one a symbol.
     arrivals: Option<Vec<Arrival>>,
 }
@@ -67,6 +70,7 @@ impl Receiving {
             decoder: Decoder::new(geometry),
             sources: Vec::new(),
             outstanding: Outstanding::default(),
+            repaired: BitSet::new(usize::from(geometry.symbols)),
             arrivals: None,
         }
     }
@@ -115,7 +119,7 @@ impl Receiving {
     /// Counts for every other first hop which of its symbols are here.
     pub(super) fn call(&self, roll: &mut Roll) {
         let others = self.assignment.iter().filter(|(_, hop)| self.own != Some(*hop));
-        others.for_each(|(symbol, hop)| roll.count(hop, self.decoder.has(symbol)));
+        others.for_each(|(symbol, hop)| roll.count(hop, self.was_relayed(symbol)));
     }
 
     /// Our symbols that have not come yet.
@@ -139,11 +143,16 @@ impl Receiving {
         let arrivals = self.arrivals.clone()?;
         let mut late = BTreeMap::new();
         for (symbol, hop) in self.assignment.iter() {
-            if self.own != Some(hop) && !self.decoder.has(symbol) {
+            if self.own != Some(hop) && !self.was_relayed(symbol) {
                 *late.entry(hop).or_insert(0) += 1;
             }
         }
         Some((arrivals, late.into_iter().collect()))
+    }
+
+    /// Whether a symbol is here, and not because we asked for it.
+    fn was_relayed(&self, symbol: SymbolIndex) -> bool {
+        self.decoder.has(symbol) && !self.repaired.contains(symbol.as_usize())
     }
 
     pub(crate) fn has(&self, symbol: SymbolIndex) -> bool {
@@ -177,6 +186,7 @@ impl Receiving {
             });
         }
         if admitted == Admitted::Repaired {
+            self.repaired.insert(symbol.as_usize());
             self.outstanding
                 .take(sender, symbol, self.assignment.len() as u16);
         }

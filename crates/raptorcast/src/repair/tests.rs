@@ -92,7 +92,17 @@ fn a_leader_that_chooses_who_gets_too_few_does_not_keep_them_from_it() {
     assert_eq!(deliveries[0].payload, payload(LEN, 1));
     let by_source: u32 = deliveries[0].sources.iter().map(|(_, count)| count).sum();
     assert_eq!(by_source, deliveries[0].symbols_received);
-    assert!(cluster.engines[1].stats().repairs_taken >= 10);
+    let taken = cluster.engines[1].stats().repairs_taken;
+    assert!(taken >= 10);
+    // What had to be asked for is to nobody's credit.
+    let by_author = deliveries[0].sources.iter().find(|(node, _)| *node == LEADER);
+    let by_author = by_author.map_or(0, |(_, count)| u64::from(*count));
+    let members = cluster.engines[1].participation(EPOCH).unwrap();
+    let relayed: u64 = members.iter().map(|member| member.in_time).sum();
+    assert_eq!(
+        relayed + by_author + taken,
+        u64::from(deliveries[0].symbols_received)
+    );
 }
 
 #[test]
