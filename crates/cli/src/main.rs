@@ -5,6 +5,8 @@ mod cluster;
 mod exit;
 mod keygen;
 mod output;
+mod output_file;
+mod sim;
 mod statistics;
 
 use std::process::ExitCode;
@@ -28,6 +30,7 @@ fn main() -> ExitCode {
     let result = match command {
         Command::Cluster(args) => cluster::cluster(args),
         Command::Keygen(args) => keygen::keygen(&args),
+        Command::Sim(args) => sim::sim(args),
     };
     result.map_or_else(|failure| end(&failure), |()| ExitCode::SUCCESS)
 }

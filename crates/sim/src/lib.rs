@@ -58,6 +58,7 @@ mod world;
 pub use config::{LaneUse, WorldConfig};
 pub use costs::{Cost, Costs, CostsError};
 pub use digest::Fingerprint;
+pub use falconet_raptorcast::Redundancy;
 pub use link::{Link, Loss, WIRE_OVERHEAD};
 pub use stages::Stages;
 pub use time::{Clock, Time};

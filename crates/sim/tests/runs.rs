@@ -1,5 +1,7 @@
 //! Whole runs of small networks.
 
+#![allow(clippy::unwrap_used)] // Helpers of tests, where a panic is the report.
+
 use std::time::{Duration, Instant};
 
 use falconet_sim::latency::{Run, Schedule, run};

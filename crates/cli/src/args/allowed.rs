@@ -20,6 +20,17 @@ pub(super) const LOSS: RangeInclusive<f64> = 0.0..=0.5;
 /// Bits per second of a paced node.
 pub(super) const RATE: RangeInclusive<u64> = 1_000_000..=400_000_000_000;
 
+/// Nodes of a simulation.
+pub(super) const SIM_NODES: RangeInclusive<usize> = 2..=4_096;
+/// Seeds of a simulation, one run a lane each.
+pub(super) const SEEDS: RangeInclusive<u64> = 1..=10_000;
+/// Cores that all nodes share.
+pub(super) const SHARED_CORES: RangeInclusive<usize> = 1..=4_096;
+/// Symbols sent for each source symbol, in hundredths.
+pub(super) const REDUNDANCY: RangeInclusive<u64> = 110..=1_000;
+/// The most that jitter adds.
+pub(super) const JITTER: RangeInclusive<Duration> = Duration::ZERO..=Duration::from_secs(1);
+
 /// Longest emulated one-way delay between two nodes: with more, a handshake's answer would come after its
 /// first retry at 5 seconds.
 pub(crate) const MAX_ONE_WAY_DELAY: Duration = Duration::from_secs(2);
@@ -42,5 +53,24 @@ pub(super) fn of(flag: &str) -> Option<&'static str> {
         "json" => "a path that can be written",
         "identity" | "transport" => "a path at which no file exists yet",
         _ => return None,
+    })
+}
+
+/// The same for a flag of `falconet sim`, where some allow more.
+pub(super) fn of_sim(flag: &str) -> Option<&'static str> {
+    Some(match flag {
+        "nodes" => "a whole number from 2 to 4096",
+        "topology" => "buckets, regions, or a file with a matrix of round trips",
+        "messages" => "a whole number from 1 to 1000000",
+        "lanes" => "auth, plain, or auth,plain",
+        "seeds" => "a whole number from 1 to 10000",
+        "rate" => "1Mbps to 400Gbps, as 1Gbps or 250Mbps",
+        "jitter" => "0ms to 1s, as 500us or 2ms",
+        "redundancy" => "1.1 to 10, as 2.5, with at most two decimals",
+        "costs" => "reference, zen5, or a file that `falconet calibrate` wrote",
+        "shared-cores" => "a whole number from 1 to 4096",
+        "report" => "a path that can be written",
+        "payload" | "rounds" | "identity" | "transport" => return None,
+        flag => return of(flag),
     })
 }

@@ -6,6 +6,7 @@
 mod allowed;
 mod choice;
 mod quantity;
+mod sim;
 mod usage;
 
 #[cfg(test)]
@@ -20,6 +21,7 @@ use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 pub(crate) use allowed::MAX_ONE_WAY_DELAY;
 pub(crate) use choice::{Lanes, SuiteChoice};
 pub(crate) use quantity::RateLimit;
+pub(crate) use sim::{CostsChoice, LatencyArgs, SimArgs, SimCommand, TopologyChoice};
 
 use crate::exit::Failure;
 
@@ -54,6 +56,11 @@ pub(crate) enum Command {
     /// current directory; with --identity or --transport only what is named.
     #[command(after_help = KEYGEN_EXAMPLES, verbatim_doc_comment)]
     Keygen(KeygenArgs),
+    /// Simulate a network in virtual time: the real engines, a modelled wire and modelled cores.
+    ///
+    /// One seed gives one run, with the same digest on every machine.
+    #[command(verbatim_doc_comment)]
+    Sim(SimArgs),
 }
 
 const CLUSTER_EXAMPLES: &str = "\
@@ -159,12 +166,20 @@ pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Cli
 /// The declared flags, with what each allows added to its help.
 fn command() -> clap::Command {
     Cli::command().mut_subcommands(|subcommand| {
-        subcommand.mut_args(|arg| match arg.get_long().and_then(allowed::of) {
-            Some(allowed) => {
-                let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
-                arg.help(format!("{help}\nAllowed: {allowed}"))
-            }
-            None => arg,
-        })
+        if subcommand.get_name() == "sim" {
+            subcommand.mut_subcommands(|simulation| with_allowed(simulation, allowed::of_sim))
+        } else {
+            with_allowed(subcommand, allowed::of)
+        }
+    })
+}
+
+fn with_allowed(command: clap::Command, allowed: fn(&str) -> Option<&'static str>) -> clap::Command {
+    command.mut_args(|arg| match arg.get_long().and_then(allowed) {
+        Some(allowed) => {
+            let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
+            arg.help(format!("{help}\nAllowed: {allowed}"))
+        }
+        None => arg,
     })
 }

@@ -80,6 +80,35 @@ pub(super) fn seed(text: &str) -> Result<u64, NotAllowed> {
     whole(text, &(0..=u64::MAX))
 }
 
+pub(super) fn sim_nodes(text: &str) -> Result<usize, NotAllowed> {
+    whole(text, &allowed::SIM_NODES)
+}
+
+pub(super) fn messages(text: &str) -> Result<u32, NotAllowed> {
+    u32::try_from(rounds(text)?).map_err(|_| NotAllowed)
+}
+
+pub(super) fn seeds(text: &str) -> Result<u64, NotAllowed> {
+    whole(text, &allowed::SEEDS)
+}
+
+pub(super) fn shared_cores(text: &str) -> Result<usize, NotAllowed> {
+    whole(text, &allowed::SHARED_CORES)
+}
+
+/// In hundredths.
+pub(super) fn redundancy(text: &str) -> Result<u16, NotAllowed> {
+    let hundredths = within(with_unit(text, &[("", 100)])?, &allowed::REDUNDANCY)?;
+    u16::try_from(hundredths).map_err(|_| NotAllowed)
+}
+
+pub(super) fn jitter(text: &str) -> Result<Duration, NotAllowed> {
+    within(
+        Duration::from_nanos(with_unit(text, &TIME_UNITS)?),
+        &allowed::JITTER,
+    )
+}
+
 pub(super) fn loss(text: &str) -> Result<f64, NotAllowed> {
     // `f64` alone would also take "inf", "1e-3" and "+0.1".
     if !text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.') {

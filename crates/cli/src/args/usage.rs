@@ -1,7 +1,10 @@
 //! Turns what `clap` refuses into one line that names the flag, the value and what is allowed.
 
+use std::error::Error;
+
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
+use super::sim::NotSimulated;
 use super::{Refusal, allowed};
 use crate::exit::Failure;
 
@@ -24,7 +27,7 @@ fn line(error: &clap::Error) -> String {
         (ErrorKind::InvalidSubcommand, _) => {
             let name = context(error, ContextKind::InvalidSubcommand).unwrap_or_default();
             format!(
-                "command {} is not known; allowed: cluster, keygen, help",
+                "command {} is not known; allowed: cluster, keygen, sim, help",
                 Failure::shown(name)
             )
         }
@@ -42,7 +45,14 @@ fn line(error: &clap::Error) -> String {
 
 fn wrong_value(error: &clap::Error, flag: &str) -> String {
     let value = context(error, ContextKind::InvalidValue).unwrap_or_default();
-    let allowed = allowed::of(flag.trim_start_matches('-')).unwrap_or("see --help");
+    let name = flag.trim_start_matches('-');
+    let is_sim = error.source().is_some_and(|source| source.is::<NotSimulated>());
+    let allowed = if is_sim {
+        allowed::of_sim(name)
+    } else {
+        allowed::of(name)
+    }
+    .unwrap_or("see --help");
     if value.is_empty() {
         return format!("{flag} needs a value; allowed: {allowed}");
     }

@@ -6,7 +6,6 @@
 //!                      \- nodes: start, introduce, connect, stop
 //! ```
 
-mod json_file;
 mod nodes;
 mod payload;
 mod plan;
@@ -20,11 +19,12 @@ mod table;
 
 pub(crate) use payload::PAYLOAD_BYTES;
 pub(crate) use plan::Lane;
+pub(crate) use table::grouped;
 
 use crate::args::ClusterArgs;
 use crate::exit::Failure;
 use crate::output::say;
-use json_file::JsonFile;
+use crate::output_file::OutputFile;
 use progress::Progress;
 use report::{LaneReport, Report};
 use settings::Settings;
@@ -39,7 +39,7 @@ use stop::Stop;
 pub(crate) fn cluster(args: ClusterArgs) -> Result<(), Failure> {
     let json = args.json.clone();
     let settings = Settings::from_args(args)?;
-    let json = json.map(JsonFile::open).transpose()?;
+    let json = json.map(|path| OutputFile::open("--json", path)).transpose()?;
 
     say(format_args!("{settings}\n"));
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -52,7 +52,7 @@ pub(crate) fn cluster(args: ClusterArgs) -> Result<(), Failure> {
     if !report.lanes.is_empty() {
         say(table::render(&report.lanes));
         if let Some(json) = json {
-            json.write(&report)?;
+            json.write_json(&report)?;
         }
     }
     ended.and_then(|()| report.verdict())

@@ -82,10 +82,7 @@ impl Cluster {
         addresses.set(book(&nodes)).ok();
         introduce(&nodes, plan, lane, settings.suite)?;
         let arrivals = collect(&nodes);
-        Ok(Self {
-            nodes,
-            arrivals,
-        })
+        Ok(Self { nodes, arrivals })
     }
 
     /// Waits until each node knows its peers, and each pair that speaks the authenticated lane has a session; gives the
