@@ -216,7 +216,7 @@ fn words_and_combinations_that_are_not_known_are_named() {
     assert_eq!(line("keygen --disposable=yes"), "--disposable takes no value");
     assert_eq!(
         line("clutser"),
-        "command clutser is not known; allowed: cluster, keygen, help"
+        "command clutser is not known; allowed: cluster, keygen, sim, help"
     );
     assert_eq!(
         line("cluster --payload a --size 1MB"),
