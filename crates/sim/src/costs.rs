@@ -85,7 +85,7 @@ pub enum CostsError {
         value: f64,
     },
     /// An operation that costs nothing, which no machine does.
-    #[error("{0} costs nothing: measure it with `falconet calibrate`")]
+    #[error("{0} costs nothing: no machine does it for free")]
     Free(&'static str),
 }
 

@@ -20,6 +20,8 @@ pub const UNANSWERED_TIMEOUT: Duration = Duration::from_secs(15);
 pub const FIRST_RETRY: Duration = Duration::from_millis(250);
 /// Least pause between two initiations to, and accepted from, one peer (WireGuard, section 5.4.2).
 pub const INITIATION_INTERVAL: Duration = Duration::from_millis(20);
+/// Least pause between two dials of a peer whose initiations have timestamps that are refused.
+pub const DIAL_BACK_INTERVAL: Duration = Duration::from_secs(10);
 /// An initiation can be answered for this long.
 pub const PENDING_LIFETIME: Duration = Duration::from_secs(15);
 /// Least pause between two records that are accepted in one session.

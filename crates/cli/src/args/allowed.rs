@@ -67,7 +67,7 @@ pub(super) fn of_sim(flag: &str) -> Option<&'static str> {
         "rate" => "1Mbps to 400Gbps, as 1Gbps or 250Mbps",
         "jitter" => "0ms to 1s, as 500us or 2ms",
         "redundancy" => "1.1 to 10, as 2.5, with at most two decimals",
-        "costs" => "reference, zen5, or a file that `falconet calibrate` wrote",
+        "costs" => "reference, zen5, or a file like those in crates/sim/data",
         "shared-cores" => "a whole number from 1 to 4096",
         "report" => "a path that can be written",
         "payload" | "rounds" | "identity" | "transport" => return None,

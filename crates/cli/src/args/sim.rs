@@ -42,7 +42,7 @@ const LATENCY_EXAMPLES: &str = "\
 Examples:
   falconet sim latency                                       the published experiment, both lanes
   falconet sim latency --topology regions --report r.html    ten real cloud regions, as a page
-  falconet sim latency --nodes 200 --model-crypto            larger, without ciphers and solver
+  falconet sim latency --nodes 200 --model-crypto            larger, without ciphers
   falconet sim latency --loss 0.1 --seeds 5 --json out.json  10 % loss, five seeds
 
 Latency counts from before the leader encodes to delivery at a receiver. Percentiles are nearest-rank. What
@@ -102,7 +102,7 @@ pub(crate) struct LatencyArgs {
     /// Have all nodes share this many cores [default: every thread has its own].
     #[arg(long, value_name = "N", value_parser = shared_cores, allow_hyphen_values = true)]
     pub(crate) shared_cores: Option<usize>,
-    /// Charge ciphers and the solver without doing their work.
+    /// Charge the ciphers of sessions without doing their work.
     #[arg(long)]
     pub(crate) model_crypto: bool,
     /// Also write the report to this file, as JSON.

@@ -182,7 +182,7 @@ impl fmt::Display for Settings {
             write!(f, "; all nodes share {cores} cores")?;
         }
         if world.model_crypto {
-            f.write_str("; ciphers and solver charged, not computed")?;
+            f.write_str("; ciphers charged, not computed")?;
         }
         Ok(())
     }

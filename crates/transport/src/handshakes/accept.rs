@@ -121,6 +121,11 @@ impl Handshakes {
         let contact = contact.ok_or(Discard::UnknownPeer)?;
         let timestamp = verified.timestamp();
         if contact.greatest >= Some(timestamp) {
+            // docs/spec/session.md#dial-back: a copy of the last one is no sign of a clock gone back.
+            if contact.greatest > Some(timestamp) {
+                contact.start_dial_back(now.instant);
+                self.serve(now, peer);
+            }
             return Err(Discard::ReplayedInitiation);
         }
         let index = self.indices.allocate(now.instant, &mut self.rng);

@@ -1,6 +1,6 @@
 //! What the handshake thread keeps of a peer.
 
-use crate::timing::{FIRST_RETRY, GIVE_UP_AFTER, PENDING_LIFETIME, REKEY_TIMEOUT};
+use crate::timing::{DIAL_BACK_INTERVAL, FIRST_RETRY, GIVE_UP_AFTER, PENDING_LIFETIME, REKEY_TIMEOUT};
 use falconet_crypto::{SessionIndex, Suite, Tai64N};
 use falconet_handshake::{COOKIE_LIFETIME, Cookie, Mac1, PeerStatic, PendingInitiation};
 use std::net::SocketAddr;
@@ -33,6 +33,9 @@ pub(crate) struct Contact {
     pub(crate) last_sent: Option<Instant>,
     pub(crate) round_trip: Option<Duration>,
     pub(crate) dial: Option<Dial>,
+    /// When it was last dialled back, and how often in a row without an answer.
+    dialled_back: Option<Instant>,
+    dials_back: u32,
     /// Where configuration or its record says that it is, whatever it has roamed to since.
     pub(crate) home: Option<SocketAddr>,
     /// It has an identity or is persistent, so `home` is a recorded address.
@@ -53,6 +56,8 @@ pub(crate) struct Dial {
     pub(crate) interval: Duration,
     pub(crate) tries: u32,
     pub(crate) cookie_retries: u32,
+    /// It ends with its first initiation: nobody asked for it but a message that may be replayed.
+    pub(crate) is_back: bool,
 }
 
 pub(crate) struct Pending {
@@ -90,6 +95,8 @@ impl Contact {
             last_sent: None,
             round_trip: None,
             dial: None,
+            dialled_back: None,
+            dials_back: 0,
             home: None,
             is_validator: persistent,
             answered: None,
@@ -101,7 +108,7 @@ impl Contact {
     /// Starts a dial, or keeps the one under way going.
     pub(crate) fn start_dial(&mut self, now: Instant, to: SocketAddr) {
         let give_up = (!self.persistent).then_some(now + GIVE_UP_AFTER);
-        if let Some(dial) = &mut self.dial {
+        if let Some(dial) = self.dial.as_mut().filter(|dial| !dial.is_back) {
             dial.to = to;
             dial.give_up = give_up;
             return;
@@ -117,7 +124,38 @@ impl Contact {
             interval: interval.min(REKEY_TIMEOUT),
             tries: 0,
             cookie_retries: 0,
+            is_back: false,
         });
+    }
+
+    /// Starts a dial of one initiation to where the peer is said to be, if its own dials may be in vain;
+    /// `docs/spec/session.md#dial-back`.
+    pub(crate) fn start_dial_back(&mut self, now: Instant) {
+        let is_too_soon = |at| now.saturating_duration_since(at) < DIAL_BACK_INTERVAL;
+        let Some(home) = self.home.filter(|_| self.persistent && self.dial.is_none()) else {
+            return;
+        };
+        if self.dialled_back.is_some_and(is_too_soon) {
+            return;
+        }
+        self.dialled_back = Some(now);
+        self.dial = Some(Dial {
+            to: home,
+            next_at: now,
+            give_up: Some(now + DIAL_BACK_INTERVAL),
+            interval: DIAL_BACK_INTERVAL,
+            // As for other dials, some are lost before another suite is tried.
+            tries: self.dials_back,
+            cookie_retries: MAX_COOKIE_RETRIES - 1,
+            is_back: true,
+        });
+        self.dials_back = self.dials_back.saturating_add(1);
+    }
+
+    /// One of our initiations was answered.
+    pub(crate) fn end_dial(&mut self) {
+        self.dial = None;
+        self.dials_back = 0;
     }
 
     /// Where the next initiation goes: where the peer was last, and after three tries every other one

@@ -25,8 +25,8 @@ impl Handshakes {
             .is_some_and(|at| at <= now.instant);
         let is_due = dial.is_some_and(|dial| dial.next_at <= now.instant);
         if gives_up {
-            contact.dial = None;
-            self.stats.gave_up += 1;
+            let ended = contact.dial.take();
+            self.stats.gave_up += u64::from(ended.is_some_and(|dial| !dial.is_back));
         } else if is_due {
             self.send_initiation(now, peer);
         }
@@ -81,7 +81,11 @@ impl Handshakes {
             true => None,
             false => self.indices.allocate(now.instant, &mut self.rng),
         };
-        dial.next_at = now.instant + with_jitter(dial.interval, jitter);
+        let pause = with_jitter(dial.interval, jitter);
+        dial.next_at = match dial.give_up.filter(|_| dial.is_back) {
+            Some(end) => end,
+            None => now.instant + pause,
+        };
         let index = index?;
         dial.interval = (dial.interval * 2).min(REKEY_TIMEOUT);
         dial.tries = dial.tries.saturating_add(1);

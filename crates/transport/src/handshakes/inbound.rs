@@ -83,7 +83,7 @@ impl Handshakes {
             .open_response(&self.local, &statics, &response)?;
         let (initiated, at) = (pending.sent, pending.to);
         contact.round_trip = Some(now.instant.saturating_duration_since(initiated));
-        contact.dial = None;
+        contact.end_dial();
         contact.last_session = Some(now.instant);
         contact.last_index = Some(index);
         let finished = contact.finish_pending(index);

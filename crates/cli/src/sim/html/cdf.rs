@@ -57,7 +57,7 @@ pub(super) fn chart(report: &Report, lanes: &[LaneRun]) -> String {
         }
         entry(&mut legend, "published", "published, p50 to p99");
     }
-    format!("{legend}</ul>\n{svg}</svg>\n")
+    format!("{legend}</ul>\n<div class=\"scroll\">\n{svg}</svg>\n</div>\n")
 }
 
 fn curve(svg: &mut String, scale: &Scale, lane: &LaneRun) {

@@ -54,7 +54,7 @@ pub(super) fn chart(run: &Run) -> String {
         )
         .ok();
     }
-    format!("{}{svg}</svg>\n", legend())
+    format!("{}<div class=\"scroll\">\n{svg}</svg>\n</div>\n", legend())
 }
 
 fn bar(svg: &mut String, sample: &Sample, y: f64, scale: impl Fn(f64) -> f64) {
