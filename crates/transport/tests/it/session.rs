@@ -415,7 +415,10 @@ fn after_lost_storage_and_a_clock_that_went_back_the_peers_dials_heal_the_pair()
         if stored {
             assert!(took <= 2 && refused <= 1, "{took} s, {refused} refused");
         } else {
-            assert!(refused > 1 && took >= 10, "its own dials were of no use");
+            assert!(
+                refused >= 1 && took <= 1,
+                "{took} s: its own dials are refused, and it is dialled back"
+            );
         }
     }
 }
