@@ -6,6 +6,7 @@ mod install;
 mod notices;
 mod open;
 mod peer;
+mod plain;
 mod records;
 mod send;
 mod table;
@@ -22,9 +23,10 @@ use falconet_crypto::{Now, SessionIndex, Suite, TransportPublicKey};
 use falconet_handshake::Role;
 pub(crate) use open::classify_plain;
 use peer::Peer;
+use plain::PlainAddresses;
 use records::OwnRecord;
 pub use send::SendError;
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::time::Instant;
 use table::SessionTable;
@@ -46,7 +48,7 @@ pub struct Sessions {
     index_key: IndexKey,
     peers: Vec<Option<Box<Peer>>>,
     table: SessionTable,
-    by_plain: HashMap<SocketAddr, PeerId>,
+    plain: PlainAddresses,
     deadlines: Deadlines,
     transmits: VecDeque<Transmit>,
     /// One entry a peer, and what was removed or has failed.
@@ -120,7 +122,7 @@ impl Sessions {
             index_key,
             peers: Vec::new(),
             table: SessionTable::default(),
-            by_plain: HashMap::new(),
+            plain: PlainAddresses::default(),
             deadlines: Deadlines::default(),
             transmits: VecDeque::new(),
             events: VecDeque::new(),
@@ -157,7 +159,7 @@ impl Sessions {
         }
         self.holders.promised += usize::from(config.needs_place());
         if let Some(address) = config.plain_address {
-            self.by_plain.insert(address, peer);
+            self.plain.assign(address, peer);
         }
         let state = Peer::new(config);
         let wants_session = state.wants_session();
@@ -176,10 +178,8 @@ impl Sessions {
         };
         state.keys.all().for_each(|slot| self.table.remove(slot));
         self.forget_holder(peer, &state);
-        if let Some(address) = state.plain_address
-            && self.by_plain.get(&address) == Some(&peer)
-        {
-            self.by_plain.remove(&address);
+        if let Some(address) = state.plain_address {
+            self.leave_plain(peer, address);
         }
         self.deadlines.remove(peer);
         self.note_removal(peer, &state.announced);

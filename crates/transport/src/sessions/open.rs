@@ -103,7 +103,7 @@ impl Sessions {
             Content::Chunk | Content::Message => {}
             _ => return Err(Discard::UnknownKind),
         }
-        let peer = self.by_plain.get(&from).copied();
+        let peer = self.plain.holder(from);
         let refuses = match peer.and_then(|peer| self.peer(peer)) {
             Some(state) => state.lane_facts(false).requires_session(),
             None => !self.config.plain_strangers,

@@ -61,14 +61,17 @@ impl Sessions {
     ///
     /// # Errors
     ///
-    /// [`Discard::RecordRefused`] if it is not of this peer's transport key and identity,
+    /// [`Discard::RecordRefused`] if it is not of this peer's transport key and identity, or of one that nobody
+    /// has configured,
     /// [`Discard::RecordOld`] if its sequence is not higher than that of the one in force.
     pub fn update_record(&mut self, now: Now, peer: PeerId, record: &PeerRecord) -> Result<(), Discard> {
         let content = record.content();
+        let is_stranger = self.config.is_stranger(peer);
         let state = self.peer_mut(peer).ok_or(Discard::UnknownPeer)?;
         let is_own = state.key == Some(content.transport_key)
             && state.identity.is_none_or(|identity| identity == content.identity);
-        if !is_own {
+        // docs/spec/session.md#strangers: who is known by its key alone gets nothing by what it signs itself.
+        if !is_own || is_stranger {
             return Err(Discard::RecordRefused);
         }
         // docs/spec/record.md#sequence
@@ -114,6 +117,9 @@ impl Sessions {
             return Err(Discard::RecordTooSoon);
         }
         session.record_received = Some(now.instant);
+        if self.config.is_stranger(peer) {
+            return Err(Discard::RecordRefused);
+        }
         let unverified = PeerRecord::decode(encoding).map_err(|_| Discard::RecordRefused)?;
         let in_force = self.peer(peer).and_then(|state| state.record.sequence);
         if in_force >= Some(unverified.claims().sequence) {
@@ -168,21 +174,6 @@ impl Sessions {
             None => Some(session.created),
             Some((_, sequence)) if sequence == own.sequence => None,
             Some((at, _)) => Some(at + RECORD_SEND_INTERVAL),
-        }
-    }
-
-    fn move_plain(&mut self, peer: PeerId, address: Option<SocketAddr>) {
-        let Some(state) = self.peers.get_mut(peer.slot()).and_then(Option::as_deref_mut) else {
-            return;
-        };
-        let former = std::mem::replace(&mut state.plain_address, address);
-        if let Some(former) = former
-            && self.by_plain.get(&former) == Some(&peer)
-        {
-            self.by_plain.remove(&former);
-        }
-        if let Some(address) = address {
-            self.by_plain.insert(address, peer);
         }
     }
 }

@@ -8,6 +8,7 @@ const OFFLOADED: bool = false;
 
 mod admission;
 mod caps;
+mod claims;
 mod dial_back;
 mod hostile;
 mod key_log;

@@ -11,6 +11,8 @@ const OFFLOADED: bool = true;
 mod admission;
 #[path = "../it/caps.rs"]
 mod caps;
+#[path = "../it/claims.rs"]
+mod claims;
 #[path = "../it/dial_back.rs"]
 mod dial_back;
 #[path = "../it/hostile.rs"]
