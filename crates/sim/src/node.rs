@@ -25,6 +25,8 @@ const SOCKET: usize = 11_650;
 const HANDSHAKE_SOCKET: usize = 512;
 /// Chunks between the dataplane thread and the raptorcast thread.
 const CHUNKS: usize = 16_384;
+/// Bytes of messages that a node holds.
+const MESSAGE_BYTES: usize = 64 << 20;
 /// First hops' symbols whose times are remembered.
 const STAMPS: usize = 1 << 16;
 
@@ -249,6 +251,8 @@ fn engine(
         .with_chunk(config.chunk)
         .with_redundancy(config.redundancy)
         .with_datagram_overhead(overhead)
+        // A thousand nodes share one memory: room for a dozen messages each.
+        .with_message_bytes(MESSAGE_BYTES)
         // Everything is paced here.
         .with_run_length(1);
     let signer: Arc<dyn Signer> = identity_secret(config.seed, number);

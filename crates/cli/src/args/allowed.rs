@@ -22,6 +22,8 @@ pub(super) const RATE: RangeInclusive<u64> = 1_000_000..=400_000_000_000;
 
 /// Nodes of a simulation.
 pub(super) const SIM_NODES: RangeInclusive<usize> = 2..=4_096;
+/// Virtual hours of a simulation.
+pub(super) const HOURS: RangeInclusive<u32> = 1..=10_000;
 /// Seeds of a simulation, one run a lane each.
 pub(super) const SEEDS: RangeInclusive<u64> = 1..=10_000;
 /// Cores that all nodes share.
@@ -63,7 +65,7 @@ pub(super) fn of_sim(flag: &str) -> Option<&'static str> {
         "topology" => "buckets, regions, or a file with a matrix of round trips",
         "messages" => "a whole number from 1 to 1000000",
         "lanes" => "auth, plain, or auth,plain",
-        "seeds" => "a whole number from 1 to 10000",
+        "hours" | "seeds" => "a whole number from 1 to 10000",
         "rate" => "1Mbps to 400Gbps, as 1Gbps or 250Mbps",
         "jitter" => "0ms to 1s, as 500us or 2ms",
         "redundancy" => "1.1 to 10, as 2.5, with at most two decimals",

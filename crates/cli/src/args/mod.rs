@@ -21,7 +21,7 @@ use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 pub(crate) use allowed::MAX_ONE_WAY_DELAY;
 pub(crate) use choice::{Lanes, SuiteChoice};
 pub(crate) use quantity::RateLimit;
-pub(crate) use sim::{CostsChoice, LatencyArgs, SimArgs, SimCommand, TopologyChoice};
+pub(crate) use sim::{ChaosArgs, CostsChoice, LatencyArgs, SimArgs, SimCommand, TopologyChoice};
 
 use crate::exit::Failure;
 

@@ -88,6 +88,10 @@ pub(super) fn messages(text: &str) -> Result<u32, NotAllowed> {
     u32::try_from(rounds(text)?).map_err(|_| NotAllowed)
 }
 
+pub(super) fn hours(text: &str) -> Result<u32, NotAllowed> {
+    whole(text, &allowed::HOURS)
+}
+
 pub(super) fn seeds(text: &str) -> Result<u64, NotAllowed> {
     whole(text, &allowed::SEEDS)
 }

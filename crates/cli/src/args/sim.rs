@@ -35,7 +35,13 @@ pub(crate) enum SimCommand {
     /// Node 0 broadcasts; receivers in its own bucket are left out of the statistics, as in the published
     /// tables. Both lanes run on the same seeds. Exits with 1 if a payload arrived altered.
     #[command(after_help = LATENCY_EXAMPLES, verbatim_doc_comment)]
-    Latency(LatencyArgs),
+    Latency(Box<LatencyArgs>),
+    /// Whether sessions and payloads survive hours of trouble.
+    ///
+    /// Ten nodes in five buckets under loss, partitions, outages, restarts, clocks set back, rekeys and freezes. Exits
+    /// with 1 if something that must hold did not, and says how to run that seed again.
+    #[command(verbatim_doc_comment)]
+    Chaos(ChaosArgs),
 }
 
 const LATENCY_EXAMPLES: &str = "\
@@ -111,6 +117,20 @@ pub(crate) struct LatencyArgs {
     /// Also write the report to this file, as one self-contained HTML page.
     #[arg(long, value_name = "FILE")]
     pub(crate) report: Option<PathBuf>,
+}
+
+/// Flags of `falconet sim chaos`.
+#[derive(Debug, Args)]
+pub(crate) struct ChaosArgs {
+    /// Virtual hours of each run.
+    #[arg(long, value_name = "H", default_value = "1", value_parser = hours, allow_hyphen_values = true)]
+    pub(crate) hours: u32,
+    /// First seed.
+    #[arg(long, value_name = "SEED", default_value = "1", value_parser = seed, allow_hyphen_values = true)]
+    pub(crate) seed: u64,
+    /// Seeds, one run each.
+    #[arg(long, value_name = "S", default_value = "1", value_parser = seeds, allow_hyphen_values = true)]
+    pub(crate) seeds: u64,
 }
 
 /// Where the nodes are.
@@ -204,6 +224,7 @@ simulated! {
     size: quantity::size => usize;
     interval: quantity::interval => Duration;
     messages: quantity::messages => u32;
+    hours: quantity::hours => u32;
     suite: choice::suite => SuiteChoice;
     redundancy: quantity::redundancy => u16;
     loss: quantity::loss => f64;

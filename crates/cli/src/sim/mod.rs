@@ -4,6 +4,7 @@
 //! args -> settings -> runs (a seed and lane each, on all cores) -> report -> table, JSON, HTML
 //! ```
 
+mod chaos;
 mod html;
 mod progress;
 mod published;
@@ -11,6 +12,7 @@ mod report;
 mod runs;
 mod settings;
 mod table;
+mod workers;
 
 use crate::args::{LatencyArgs, SimArgs, SimCommand};
 use crate::exit::Failure;
@@ -25,7 +27,8 @@ use settings::Settings;
 /// Exit code 2 for a wrong value, before anything runs. Exit code 1 if a payload arrived altered.
 pub(crate) fn sim(args: SimArgs) -> Result<(), Failure> {
     match args.command {
-        SimCommand::Latency(args) => latency(args),
+        SimCommand::Chaos(args) => chaos::chaos(&args),
+        SimCommand::Latency(args) => latency(*args),
     }
 }
 

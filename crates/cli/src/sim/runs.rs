@@ -1,13 +1,11 @@
 //! Runs every seed and lane, as many at once as there are cores.
 
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
-
+use falconet_sim::Fingerprint;
 use falconet_sim::latency::{self, Run};
-use falconet_sim::{Fingerprint, WorldError};
 
 use super::progress::Progress;
 use super::settings::Settings;
+use super::workers;
 use crate::cluster::Lane;
 use crate::exit::Failure;
 
@@ -29,28 +27,13 @@ pub(crate) fn run_all(settings: &Settings) -> Result<Vec<LaneRun>, Failure> {
         .flat_map(|lane| settings.seeds.clone().map(move |seed| (*lane, seed)))
         .collect();
     let progress = Progress::new(jobs.len());
-    let next = AtomicUsize::new(0);
-    let done: Mutex<Vec<Option<Result<Run, WorldError>>>> = Mutex::new(jobs.iter().map(|_| None).collect());
-    let workers = std::thread::available_parallelism()
-        .map_or(1, std::num::NonZero::get)
-        .min(jobs.len());
-    std::thread::scope(|scope| {
-        for _ in 0..workers {
-            scope.spawn(|| {
-                while let Some((job, (lane, seed))) = take(&next, &jobs) {
-                    let world = settings.world(lane, seed);
-                    let run = latency::run(world, settings.schedule, |share| progress.set(job, share));
-                    let mut done = done.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-                    done[job] = Some(run);
-                }
-            });
-        }
+    let done = workers::run(&jobs, |job, (lane, seed)| {
+        latency::run(settings.world(*lane, *seed), settings.schedule, |share| {
+            progress.set(job, share)
+        })
     });
     progress.finish();
-    let done = done
-        .into_inner()
-        .unwrap_or_else(std::sync::PoisonError::into_inner);
-    let mut runs = done.into_iter().flatten();
+    let mut runs = done.into_iter();
     settings
         .lanes
         .iter()
@@ -64,11 +47,6 @@ pub(crate) fn run_all(settings: &Settings) -> Result<Vec<LaneRun>, Failure> {
             })
         })
         .collect()
-}
-
-fn take(next: &AtomicUsize, jobs: &[(Lane, u64)]) -> Option<(usize, (Lane, u64))> {
-    let job = next.fetch_add(1, Ordering::Relaxed);
-    Some((job, *jobs.get(job)?))
 }
 
 /// Runs of several seeds as one; there is at least one.
