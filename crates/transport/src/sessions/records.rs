@@ -92,6 +92,10 @@ impl Sessions {
         state.address = state.record.address.or(state.address);
         self.move_plain(peer, content.plain.of_family(is_v6));
         self.tell_update(peer);
+        if !is_served {
+            // docs/spec/rollout.md#sticky: nor is it dialled any more, whatever asked for it before.
+            self.tell_settled(peer);
+        }
         self.note_change(peer);
         self.rearm(now.instant, peer);
         Ok(())

@@ -9,6 +9,7 @@ const OFFLOADED: bool = false;
 mod admission;
 mod caps;
 mod claims;
+mod clock;
 mod dial_back;
 mod hostile;
 mod key_log;

@@ -336,3 +336,38 @@ fn a_persisted_sequence_refuses_older_records_in_the_next_run() {
     network.run_for(ms(100));
     assert_eq!(network.nodes[1].discards, [Discard::RecordOld]);
 }
+
+#[test]
+fn a_record_without_the_lane_ends_a_dial_that_is_under_way() {
+    let mut network = network(|node, other, peer| require(node, other, peer).with_persistent(true));
+    network.run_for(secs(1));
+    assert!(network.is_connected(0, 1));
+    // A renewal whose initiation is lost, and then the record of a node that is being rolled back.
+    let now = network.now;
+    network.nodes[0].endpoint.rekey(now, PeerId(1));
+    network.intercept();
+    let rolled_back = RecordContent {
+        capabilities: Capabilities::from_bits(0),
+        ..content(1, 9)
+    };
+    announce(&mut network, 1, rolled_back);
+    network.run_for(ms(50));
+    assert_eq!(sequences(&network, 0), [9]);
+    network.link.loss = 100;
+    let sent = |network: &Network| network.nodes[0].endpoint.stats().0.initiations_sent;
+    let before = sent(&network);
+    network.run_for(secs(120));
+    assert_eq!(sent(&network), before, "nobody is there to answer");
+    // The next record that lists the lane begins anew.
+    let update = signed(content(1, 10), 1);
+    let now = network.now;
+    network.nodes[0]
+        .endpoint
+        .update_record(now, PeerId(1), &update)
+        .unwrap();
+    network.collect();
+    network.link.loss = 0;
+    network.nodes[1].endpoint.handle_timeout(now);
+    network.run_for(secs(80));
+    assert!(network.is_connected(0, 1));
+}

@@ -13,6 +13,8 @@ mod admission;
 mod caps;
 #[path = "../it/claims.rs"]
 mod claims;
+#[path = "../it/clock.rs"]
+mod clock;
 #[path = "../it/dial_back.rs"]
 mod dial_back;
 #[path = "../it/hostile.rs"]
