@@ -105,15 +105,17 @@ impl Indices {
         self.key
     }
 
-    /// Whether [`Indices::allocate`] would find one.
-    pub(crate) fn has_free(&mut self, now: Instant) -> bool {
+    /// Whether there is one to answer an initiation with. The last sixteenth is left for our own dials, which
+    /// others cannot use up then; `docs/spec/session.md#index-reuse`.
+    pub(crate) fn has_free_for_others(&mut self, now: Instant) -> bool {
         self.forget_before(now);
-        self.order.len() < self.cap
+        self.order.len() < self.cap - self.cap / 16
     }
 
     /// A fresh index, or `None` if half of all are reserved.
     pub(crate) fn allocate(&mut self, now: Instant, rng: &mut impl Rng) -> Option<SessionIndex> {
-        if !self.has_free(now) {
+        self.forget_before(now);
+        if self.order.len() >= self.cap {
             return None;
         }
         for _ in 0..MAX_DRAWS {
@@ -217,7 +219,24 @@ mod tests {
             assert!(indices.allocate(start, &mut rng).is_some());
         }
         assert!(indices.allocate(start, &mut rng).is_none());
+        assert!(!indices.has_free_for_others(start));
         let later = start + Duration::from_secs(795);
+        assert!(indices.has_free_for_others(later));
         assert!(indices.allocate(later, &mut rng).is_some());
+    }
+
+    #[test]
+    fn answers_leave_a_sixteenth_for_our_own_dials() {
+        let (mut indices, mut rng) = indices(3);
+        indices.cap = 80;
+        let start = Instant::now();
+        let mut answered = 0;
+        while indices.has_free_for_others(start) {
+            indices.allocate(start, &mut rng).unwrap();
+            answered += 1;
+        }
+        assert_eq!(answered, 75);
+        let dials = (0..20).filter(|_| indices.allocate(start, &mut rng).is_some());
+        assert_eq!(dials.count(), 5);
     }
 }

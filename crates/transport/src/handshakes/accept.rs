@@ -128,6 +128,9 @@ impl Handshakes {
             }
             return Err(Discard::ReplayedInitiation);
         }
+        if !self.indices.has_free_for_others(now.instant) {
+            return Err(Discard::Overloaded);
+        }
         let index = self.indices.allocate(now.instant, &mut self.rng);
         let index = index.ok_or(Discard::Overloaded)?;
         contact.greatest = Some(timestamp);

@@ -42,7 +42,7 @@ impl Handshakes {
         if !self.has_room() {
             return Err(Discard::NoRoom);
         }
-        if !self.indices.has_free(now.instant) {
+        if !self.indices.has_free_for_others(now.instant) {
             return Err(Discard::Overloaded);
         }
         match self.gate.admit(now, from, &checked, &mut self.rng) {
