@@ -24,6 +24,7 @@ pub use file::{KeyLogError, KeyLogFile};
 /// One line of a key log. It may hold a secret: zeroized on drop, redacted in `Debug`.
 #[derive(Zeroize, ZeroizeOnDrop)]
 pub struct KeyLogLine {
+    /// With its end.
     text: String,
 }
 
@@ -56,6 +57,10 @@ impl KeyLogLine {
     /// The line, without its end. Named so that every use can be found.
     #[must_use]
     pub fn expose(&self) -> &str {
+        self.text.trim_end()
+    }
+
+    fn with_end(&self) -> &str {
         &self.text
     }
 
@@ -65,6 +70,7 @@ impl KeyLogLine {
         text.push_str(name);
         text.push_str(" = ");
         push_base64(&mut text, key);
+        text.push('\n');
         Self { text }
     }
 }

@@ -71,10 +71,8 @@ impl KeyLogFile {
     /// # Errors
     /// [`KeyLogError::Io`]; the file may end within a line then.
     pub fn append(&mut self, line: &KeyLogLine) -> Result<(), KeyLogError> {
-        let written = self
-            .file
-            .write_all(line.expose().as_bytes())
-            .and_then(|()| self.file.write_all(b"\n"));
+        // In one call, so that the line of another node that logs to the same file cannot come between it and its end.
+        let written = self.file.write_all(line.with_end().as_bytes());
         written.map_err(io_error(&self.path, "write"))
     }
 }

@@ -64,6 +64,25 @@ fn a_file_is_added_to() {
     }
 }
 
+#[test]
+fn two_nodes_that_log_to_one_file_tear_no_line_apart() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("keys.log");
+    let write = || {
+        let line = KeyLogLine::local_static(&loaded(true)).unwrap();
+        let mut file = KeyLogFile::open(&path).unwrap();
+        (0..2000).for_each(|_| file.append(&line).unwrap());
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(write);
+        scope.spawn(write);
+    });
+    let line = KeyLogLine::local_static(&loaded(true)).unwrap();
+    let text = fs::read_to_string(&path).unwrap();
+    assert_eq!(text.lines().count(), 4000);
+    assert!(text.lines().all(|found| found == line.expose()));
+}
+
 #[cfg(unix)]
 mod unix {
     use super::*;

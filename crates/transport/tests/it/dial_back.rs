@@ -198,3 +198,30 @@ fn what_asks_for_a_session_meanwhile_is_retried_as_always() {
     network.run_for(secs(6));
     assert!(network.is_connected(0, 1));
 }
+
+#[test]
+fn it_gets_through_to_a_peer_that_asks_for_cookies() {
+    let (mut network, _) = connected(persistent);
+    network.set_under_load(1, true);
+    network.nodes[1].behind = HOUR;
+    network.reset(1);
+    let took = network.run_until(secs(2), |network| network.is_connected(1, 0));
+    assert!(took.is_some());
+    assert!(network.nodes[1].endpoint.stats().0.cookie_replies_sent > 0);
+    assert!(refused(&network, 0) > 0, "the case that is meant");
+}
+
+#[test]
+fn both_may_have_lost_everything_but_one_clock() {
+    // Node 0 remembers what node 1 sent last, from its disk; node 1's clock is back and its disk is gone.
+    let (mut network, _) = connected(persistent);
+    let greatest: Vec<_> = network.nodes[0].endpoint.handshakes().peer_timestamps().collect();
+    network.nodes[1].behind = HOUR;
+    network.reset(1);
+    network.reset(0);
+    for (key, timestamp) in greatest {
+        network.nodes[0].endpoint.raise_peer_timestamp(key, timestamp);
+    }
+    let both = |network: &Network| network.is_connected(1, 0) && network.is_connected(0, 1);
+    assert!(network.run_until(secs(15), both).is_some());
+}
