@@ -37,6 +37,11 @@ mod sys;
 
 /// Datagrams handled before messages and timers are looked at again.
 const DATAGRAMS_A_TURN: usize = 64;
+/// Messages between two looks at the processor time: as many Diffie-Hellmans take a few milliseconds.
+const METERED: usize = 8;
+/// Messages in a window (about 10 ms) from which on they are gathered, and for how long: a thousand a second.
+const MANY_IN_A_WINDOW: usize = 10;
+const GATHER: Duration = Duration::from_millis(1);
 /// How long to wait when the dataplane thread has no room for a message.
 const HELD_RETRY: Duration = Duration::from_millis(1);
 
@@ -70,6 +75,10 @@ pub(crate) struct HandshakeThread {
     held: Option<ToSessions>,
     /// Until when the socket is left alone.
     paused_until: Option<Instant>,
+    /// Messages read since the processor time was looked at, and in this window.
+    unmetered: usize,
+    in_window: usize,
+    published_at: Instant,
     asleep: Duration,
     started: Instant,
 }
@@ -89,6 +98,9 @@ impl HandshakeThread {
             counters: Counters::default(),
             held: None,
             paused_until: None,
+            unmetered: 0,
+            in_window: 0,
+            published_at: now,
             asleep: Duration::ZERO,
             started: now,
             parts,
@@ -100,15 +112,26 @@ impl HandshakeThread {
         while !self.parts.stop.load(Ordering::Acquire) {
             let busy = self.handle_inputs();
             self.drain_outputs();
-            self.parts.published.publish(&self.counters);
             if busy {
+                self.publish_now_and_then();
                 tokio::task::yield_now().await;
             } else {
+                self.parts.published.publish(&self.counters);
                 self.nap().await;
             }
         }
         if let Some(durable) = &mut self.durable {
             durable.tell_now(&self.parts.handshakes);
+        }
+    }
+
+    /// Without a nap between turns: others need no newer figures than these, and writing all of them costs more than
+    /// most messages.
+    fn publish_now_and_then(&mut self) {
+        let now = Instant::now();
+        if now.saturating_duration_since(self.published_at) >= GATHER {
+            self.published_at = now;
+            self.parts.published.publish(&self.counters);
         }
     }
 
@@ -199,16 +222,31 @@ impl HandshakeThread {
             taken += filled;
         }
         self.parts.intake = Some(intake);
-        if taken > 0 {
+        self.pause(now.instant, taken);
+        taken
+    }
+
+    /// Whether reading goes on: not while the window's time is used up, and not at once while many messages come, since
+    /// waking for each costs more than most of them do.
+    fn pause(&mut self, now: Instant, taken: usize) {
+        self.unmetered += taken;
+        self.in_window += taken;
+        if self.unmetered >= METERED {
+            self.unmetered = 0;
             self.paused_until = self.load.paused_until(self.cpu());
         }
-        taken
+        if taken > 0 && taken < DATAGRAMS_A_TURN && self.in_window > MANY_IN_A_WINDOW {
+            self.paused_until = self.paused_until.max(Some(now + GATHER));
+        }
     }
 
     /// Answers are never sampled: those that nobody asked for are told by their receiver index, before any
     /// key is used (docs/spec/threads.md#handshake-cpu).
     fn handle_datagram(&mut self, now: Now, from: SocketAddr, datagram: &[u8]) {
-        if datagram.first() == Some(&durable::INITIATION) && !self.load.samples() {
+        // A validator whose address nobody spoofs is not left to chance; what a spoofer spends there is in the cap, too.
+        let by_chance =
+            datagram.first() == Some(&durable::INITIATION) && !self.parts.handshakes.is_recorded(from);
+        if by_chance && !self.load.samples() {
             self.counters.note_discarded("handshake_sampled", 1);
             return;
         }
@@ -218,6 +256,10 @@ impl HandshakeThread {
     }
 
     fn measure(&mut self, now: Instant) {
+        if !self.load.is_due(now) {
+            return;
+        }
+        self.in_window = 0;
         let cpu = self.cpu();
         self.load.measure(now, cpu);
         self.parts.handshakes.set_under_load(self.load.is_under_load());

@@ -21,6 +21,8 @@ const CALM: f64 = 0.4;
 const FULL: f64 = 0.95;
 /// Windows in a row that have to be calm before they need not: about a second.
 const CALM_WINDOWS: u32 = 100;
+/// Windows that one reading may stand for: more than recovery and calm take together.
+const MOST_WINDOWS: u128 = 1_000;
 /// How fast sampling sets in and recovers, a window.
 const RESTRAINT: f64 = 0.9;
 const RECOVERY: f64 = 1.1;
@@ -67,14 +69,25 @@ impl Load {
         }
     }
 
+    /// Whether the window is over: only then does a reading of the processor time say something, and it costs a system
+    /// call.
+    pub(super) fn is_due(&self, now: Instant) -> bool {
+        now.saturating_duration_since(self.window.start) >= self.window.length
+    }
+
     /// Takes a reading of the processor time used so far.
     pub(super) fn measure(&mut self, now: Instant, cpu: Duration) {
-        let passed = now.saturating_duration_since(self.window.start);
-        if passed < self.window.length {
+        if !self.is_due(now) {
             return;
         }
+        let passed = now.saturating_duration_since(self.window.start);
         let share = cpu.saturating_sub(self.window.cpu).as_secs_f64() / passed.as_secs_f64();
-        self.adapt(share);
+        // A thread that slept took no readings: the time counts, or a few messages a second would take minutes to
+        // end what a flood began.
+        let windows = (passed.as_nanos() / WINDOW.as_nanos()).clamp(1, MOST_WINDOWS);
+        for _ in 0..windows {
+            self.adapt(share);
+        }
         self.window = Window {
             start: now,
             length: WINDOW / 2 + WINDOW.mul_f64(self.fraction()),
@@ -190,6 +203,17 @@ mod tests {
         run(&mut load, &mut clock, CALM_WINDOWS / 2, 1_000.0, 20e-6);
         assert!(load.is_under_load());
         run(&mut load, &mut clock, 2 * CALM_WINDOWS, 1_000.0, 20e-6);
+        assert!(!load.is_under_load());
+        assert!((0..1_000).all(|_| load.samples()));
+    }
+
+    #[test]
+    fn time_slept_through_after_a_flood_counts_as_calm() {
+        let (mut load, mut clock) = start();
+        run(&mut load, &mut clock, 400, 200_000.0, 20e-6);
+        assert!(load.is_under_load());
+        clock.0 += 400 * WINDOW;
+        load.measure(clock.0, clock.1);
         assert!(!load.is_under_load());
         assert!((0..1_000).all(|_| load.samples()));
     }

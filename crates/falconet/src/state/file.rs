@@ -75,8 +75,9 @@ impl StateFile {
             problem,
         };
         let io = |action| move |source| StateProblem::Io { action, source };
-        // Looked at before it is opened: opening a pipe would wait for a writer.
-        let metadata = match fs::metadata(&self.0) {
+        // Looked at before it is opened: opening a pipe would wait for a writer. A link is refused, since replacing would
+        // put a file in its place and leave the target to come back as an older state.
+        let metadata = match fs::symlink_metadata(&self.0) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             found => found.map_err(io("find")).map_err(wrong)?,
         };

@@ -265,6 +265,20 @@ fn a_file_that_cannot_be_used_is_named_and_stays_as_it_is() {
     ));
 }
 
+/// Replacing would put a file in the link's place, and the target would come back as an older state.
+#[cfg(unix)]
+#[test]
+fn a_link_is_refused() {
+    let folder = TempDir::new().unwrap();
+    let target = folder.path().join("elsewhere");
+    std::fs::write(&target, format::encode(&full())).unwrap();
+    std::os::unix::fs::symlink(&target, folder.path().join("node.state")).unwrap();
+    assert!(matches!(
+        open(&folder).err().unwrap().problem,
+        StateProblem::NotAFile
+    ));
+}
+
 #[test]
 fn a_second_node_is_refused_while_the_first_runs() {
     let folder = TempDir::new().unwrap();

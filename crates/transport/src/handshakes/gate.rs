@@ -40,7 +40,7 @@ impl Gate {
         self.cookies.rotate(now, rng);
         let evidence = Evidence {
             mac2_valid: self.cookies.mac2_valid(initiation, from),
-            recorded: self.recorded.contains_key(&canonical(from)),
+            recorded: self.is_recorded(from),
             under_load: self.under_load,
         };
         self.admission.admit(now, from, evidence, rng)
@@ -61,6 +61,11 @@ impl Gate {
     }
 
     /// One more validator is said to be at `address`.
+    /// Whether a source is the recorded address of a validator. Anybody can write it.
+    pub(super) fn is_recorded(&self, source: SocketAddr) -> bool {
+        self.recorded.contains_key(&canonical(source))
+    }
+
     pub(super) fn add_recorded(&mut self, address: SocketAddr) {
         *self.recorded.entry(canonical(address)).or_default() += 1;
     }

@@ -277,6 +277,13 @@ impl Handshakes {
         self.outbox.has_room_for_accepted(self.places.taken())
     }
 
+    /// Whether a datagram bears the recorded address of a validator: a hint that costs one lookup, for who drops
+    /// initiations by chance before any of them is looked at. Anybody can write it.
+    #[must_use]
+    pub fn is_recorded(&self, source: SocketAddr) -> bool {
+        self.gate.is_recorded(source)
+    }
+
     /// While true, every source has to prove its address by a cookie first, whatever the budgets say.
     /// For an embedder that measures that this thread is past its share of a core; default false.
     pub fn set_under_load(&mut self, under_load: bool) {
