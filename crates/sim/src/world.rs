@@ -145,7 +145,7 @@ impl Ord for Entry {
 /// A network of nodes in virtual time.
 ///
 /// Drive it with [`World::run_until`] and take what happened from [`World::poll_report`]; between two calls nodes
-/// may be given work ([`World::broadcast`]) and trouble ([`World::crash`], [`World::freeze`], [`World::cut`], ...).
+/// may be given work ([`World::broadcast`]) and trouble ([`World::crash`], [`World::freeze`], [`World::set_loss`]).
 pub struct World {
     config: WorldConfig,
     common: Common,
