@@ -20,9 +20,9 @@ const CALM: f64 = 0.4;
 /// Share of the cap from which on initiations are sampled. Below `BUSY` sampling recovers.
 const FULL: f64 = 0.95;
 /// Windows in a row that have to be calm before they need not: about a second.
-const CALM_WINDOWS: u32 = 100;
+const CALM_WINDOWS: f64 = 100.0;
 /// Windows that one reading may stand for: more than recovery and calm take together.
-const MOST_WINDOWS: u128 = 1_000;
+const MOST_WINDOWS: f64 = 1_000.0;
 /// How fast sampling sets in and recovers, a window.
 const RESTRAINT: f64 = 0.9;
 const RECOVERY: f64 = 1.1;
@@ -39,7 +39,7 @@ pub(super) struct Load {
     /// Share of initiations that are looked at, 0 to 1.
     sampled: f64,
     is_under_load: bool,
-    calm_windows: u32,
+    calm_windows: f64,
     rng: ChaCha8Rng,
 }
 
@@ -64,7 +64,7 @@ impl Load {
             share: 0.0,
             sampled: 1.0,
             is_under_load: false,
-            calm_windows: 0,
+            calm_windows: 0.0,
             rng: ChaCha8Rng::from_seed(seed),
         }
     }
@@ -84,10 +84,8 @@ impl Load {
         let share = cpu.saturating_sub(self.window.cpu).as_secs_f64() / passed.as_secs_f64();
         // A thread that slept took no readings: the time counts, or a few messages a second would take minutes to
         // end what a flood began.
-        let windows = (passed.as_nanos() / WINDOW.as_nanos()).clamp(1, MOST_WINDOWS);
-        for _ in 0..windows {
-            self.adapt(share);
-        }
+        let windows = (passed.as_secs_f64() / WINDOW.as_secs_f64()).min(MOST_WINDOWS);
+        self.adapt(share, windows);
         self.window = Window {
             start: now,
             length: WINDOW / 2 + WINDOW.mul_f64(self.fraction()),
@@ -95,20 +93,21 @@ impl Load {
         };
     }
 
-    /// `share` is that of one window.
-    fn adapt(&mut self, share: f64) {
-        self.share += SMOOTHING * (share.min(MOST_COUNTED * self.cap) - self.share);
+    /// `share` is that of the time that has passed, in `windows` of the usual length.
+    fn adapt(&mut self, share: f64, windows: f64) {
+        let weight = 1.0 - (1.0 - SMOOTHING).powf(windows);
+        self.share += weight * (share.min(MOST_COUNTED * self.cap) - self.share);
         if self.share > self.cap * FULL {
-            self.sampled = (self.sampled * RESTRAINT).max(LEAST_SAMPLED);
+            self.sampled = (self.sampled * RESTRAINT.powf(windows)).max(LEAST_SAMPLED);
         } else if self.share < self.cap * BUSY {
-            self.sampled = (self.sampled * RECOVERY).min(1.0);
+            self.sampled = (self.sampled * RECOVERY.powf(windows)).min(1.0);
         }
         self.is_under_load |= self.share > self.cap * BUSY;
         let is_calm = self.share < self.cap * CALM && self.sampled >= 1.0;
-        self.calm_windows = if is_calm { self.calm_windows + 1 } else { 0 };
+        self.calm_windows = if is_calm { self.calm_windows + windows } else { 0.0 };
         if self.calm_windows >= CALM_WINDOWS {
             self.is_under_load = false;
-            self.calm_windows = 0;
+            self.calm_windows = 0.0;
         }
     }
 
@@ -200,9 +199,9 @@ mod tests {
         // Between calm and busy nothing changes.
         run(&mut load, &mut clock, 300, 15_000.0, 20e-6);
         assert!(load.is_under_load());
-        run(&mut load, &mut clock, CALM_WINDOWS / 2, 1_000.0, 20e-6);
+        run(&mut load, &mut clock, CALM_WINDOWS as u32 / 2, 1_000.0, 20e-6);
         assert!(load.is_under_load());
-        run(&mut load, &mut clock, 2 * CALM_WINDOWS, 1_000.0, 20e-6);
+        run(&mut load, &mut clock, 2 * CALM_WINDOWS as u32, 1_000.0, 20e-6);
         assert!(!load.is_under_load());
         assert!((0..1_000).all(|_| load.samples()));
     }
