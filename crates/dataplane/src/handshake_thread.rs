@@ -240,13 +240,11 @@ impl HandshakeThread {
         }
     }
 
-    /// Answers are never sampled: those that nobody asked for are told by their receiver index, before any
-    /// key is used (docs/spec/threads.md#handshake-cpu).
+    /// Within what the processor time allows (docs/spec/threads.md#handshake-cpu).
     fn handle_datagram(&mut self, now: Now, from: SocketAddr, datagram: &[u8]) {
-        // A validator whose address nobody spoofs is not left to chance; what a spoofer spends there is in the cap, too.
-        let by_chance =
-            datagram.first() == Some(&durable::INITIATION) && !self.parts.handshakes.is_recorded(from);
-        if by_chance && !self.load.samples() {
+        let is_initiation = datagram.first() == Some(&durable::INITIATION);
+        let handshakes = &self.parts.handshakes;
+        if !self.load.looks_at(is_initiation, || handshakes.is_recorded(from)) {
             self.counters.note_discarded("handshake_sampled", 1);
             return;
         }

@@ -123,8 +123,15 @@ impl Load {
         self.is_under_load
     }
 
-    /// Whether this initiation is looked at: by chance alone, so that coming first or often earns nothing.
-    pub(super) fn samples(&mut self) -> bool {
+    /// Whether a message is looked at. Answers always are: those that nobody asked for are told by their receiver
+    /// index, before any key is used. So is an initiation that bears the recorded address of a validator: one whose
+    /// address nobody spoofs is not left to chance, and what a spoofer spends there is in the cap, too. All others by
+    /// chance alone, so that coming first or often earns nothing.
+    pub(super) fn looks_at(&mut self, is_initiation: bool, is_recorded: impl FnOnce() -> bool) -> bool {
+        !is_initiation || self.samples() || is_recorded()
+    }
+
+    fn samples(&mut self) -> bool {
         self.sampled >= 1.0 || self.fraction() < self.sampled
     }
 
@@ -190,6 +197,20 @@ mod tests {
         assert!(load.is_under_load());
         let sampled = (0..100_000).filter(|_| load.samples()).count();
         assert!((8_000..18_000).contains(&sampled), "an eighth: {sampled}");
+    }
+
+    #[test]
+    fn answers_and_validators_at_their_addresses_are_looked_at_in_any_flood() {
+        let (mut load, mut clock) = start();
+        run(&mut load, &mut clock, 2_000, 10_000_000.0, 20e-6);
+        let mut looked_at = |is_initiation, is_recorded: bool| {
+            (0..1_000)
+                .filter(|_| load.looks_at(is_initiation, || is_recorded))
+                .count()
+        };
+        assert!(looked_at(true, false) < 100);
+        assert_eq!(looked_at(true, true), 1_000);
+        assert_eq!(looked_at(false, false), 1_000);
     }
 
     #[test]

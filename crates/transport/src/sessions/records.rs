@@ -62,7 +62,7 @@ impl Sessions {
     /// # Errors
     ///
     /// [`Discard::RecordRefused`] if it is not of this peer's transport key and identity, or of one that nobody
-    /// has configured,
+    /// has configured, or if it has expired since it was verified,
     /// [`Discard::RecordOld`] if its sequence is not higher than that of the one in force.
     pub fn update_record(&mut self, now: Now, peer: PeerId, record: &PeerRecord) -> Result<(), Discard> {
         let content = record.content();
@@ -71,7 +71,8 @@ impl Sessions {
         let is_own = state.key == Some(content.transport_key)
             && state.identity.is_none_or(|identity| identity == content.identity);
         // docs/spec/session.md#strangers: who is known by its key alone gets nothing by what it signs itself.
-        if !is_own || is_stranger {
+        // docs/spec/record.md#signature: what was verified once may have been kept for long.
+        if !is_own || is_stranger || content.expiry_ms <= now.unix_ms() {
             return Err(Discard::RecordRefused);
         }
         // docs/spec/record.md#sequence

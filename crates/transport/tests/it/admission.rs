@@ -3,7 +3,8 @@
 use crate::network::{Flight, Network, address, initiations, message, ms, secret, secs};
 use falconet_crypto::Now;
 use falconet_transport::{
-    AdmissionOptions, Discard, Handshakes, PeerConfig, PeerId, Policy, Refusal, TransportConfig, split,
+    AdmissionOptions, Discard, Endpoint, Handshakes, PeerConfig, PeerId, Policy, Refusal, TransportConfig,
+    split,
 };
 use std::num::NonZeroU32;
 
@@ -264,4 +265,24 @@ fn an_unknown_key_ends_after_one_dh_and_leaves_nothing() {
     assert_eq!(network.nodes[1].discards, [Discard::UnknownPeer]);
     assert_eq!(network.nodes[1].endpoint.stats().1.sessions, 0);
     assert_eq!(network.nodes[1].endpoint.poll_timeout(), None);
+}
+
+#[test]
+fn a_validators_address_is_recorded_for_as_long_as_it_is_a_peer() {
+    let mut network = Network::new(3, |_, other, peer| match other {
+        1 => peer.with_persistent(true),
+        _ => peer,
+    });
+    let endpoint = &mut network.nodes[0].endpoint;
+    let is_recorded = |endpoint: &Endpoint, at| endpoint.handshakes().is_recorded(at);
+    assert!(is_recorded(endpoint, address(1)));
+    assert!(
+        !is_recorded(endpoint, address(2)),
+        "neither persistent nor with an identity"
+    );
+    let mut other_port = address(1);
+    other_port.set_port(1);
+    assert!(!is_recorded(endpoint, other_port));
+    endpoint.remove_peer(PeerId(1));
+    assert!(!is_recorded(endpoint, address(1)));
 }

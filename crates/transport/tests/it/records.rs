@@ -371,3 +371,17 @@ fn a_record_without_the_lane_ends_a_dial_that_is_under_way() {
     network.run_for(secs(80));
     assert!(network.is_connected(0, 1));
 }
+
+#[test]
+fn a_record_that_was_verified_long_ago_is_not_put_in_force_once_it_has_expired() {
+    let mut network = network(require);
+    let record = signed(content(1, 7), 1);
+    network.now.unix = std::time::Duration::from_millis(record.content().expiry_ms);
+    let now = network.now;
+    let endpoint = &mut network.nodes[0].endpoint;
+    assert_eq!(
+        endpoint.update_record(now, PeerId(1), &record),
+        Err(Discard::RecordRefused)
+    );
+    assert_eq!(endpoint.sessions().record_sequence(PeerId(1)), None);
+}
