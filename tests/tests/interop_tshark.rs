@@ -5,13 +5,14 @@
 
 #![allow(clippy::unwrap_used)] // Helpers of tests, where a panic is the report.
 
+mod tshark;
+
 use falconet_auth_framing::{OVERHEAD, Sealer};
 use falconet_crypto::{Suite, Tai64N, TransportSecret};
 use falconet_handshake::{LocalStatic, Message, PeerStatic, PendingInitiation, SessionIndex};
 use rand_chacha::ChaCha20Rng;
 use rand_core::{Rng, SeedableRng};
 use std::path::Path;
-use std::process::{Command, Stdio};
 use std::time::Duration;
 
 const INITIATOR: [u8; 32] = [1; 32];
@@ -60,7 +61,7 @@ fn capture() -> Capture {
         .unwrap();
     let mut sealer = Sealer::new(keys.suite, &keys.send, keys.remote_index);
     let mut datagrams = vec![initiation.to_vec(), response.to_vec()];
-    for plaintext in [echo_request(), Vec::new(), vec![0x20, 1, 2, 3]] {
+    for plaintext in [tshark::echo_request(0x7777), Vec::new(), vec![0x20, 1, 2, 3]] {
         let mut datagram = vec![0; plaintext.len() + OVERHEAD];
         datagram[16..16 + plaintext.len()].copy_from_slice(&plaintext);
         sealer.seal(&mut datagram).unwrap();
@@ -110,39 +111,17 @@ fn tshark_decrypts_a_session_whose_keys_it_is_given() {
 
 /// `fields` of each datagram as tshark sees them, or `None` without tshark.
 fn dissect(capture: &Capture, with_keys: bool, fields: &[&str]) -> Option<Vec<String>> {
-    let version = Command::new("tshark")
-        .arg("--version")
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .status();
-    if version.is_err() {
-        println!("skipped: no tshark");
-        return None;
-    }
     let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("capture.pcap");
-    std::fs::write(&file, pcap(&capture.datagrams)).unwrap();
-    let mut tshark = Command::new("tshark");
-    tshark
-        .arg("-r")
-        .arg(&file)
-        .args(["-T", "fields", "-E", "separator=|"]);
-    fields.iter().for_each(|field| {
-        tshark.args(["-e", field]);
-    });
-    if with_keys {
-        let log = folder.path().join("keys.log");
-        write_key_log(&log, &capture.ephemeral);
-        tshark.arg("-o").arg(format!("wg.keylog_file:{}", log.display()));
-    }
-    let output = tshark.output().unwrap();
-    assert!(
-        output.status.success(),
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    let text = String::from_utf8(output.stdout).unwrap();
-    Some(text.lines().map(str::to_owned).collect())
+    let (file, log) = (folder.path().join("capture.pcap"), folder.path().join("keys.log"));
+    // The response alone goes the other way.
+    let hosts = capture
+        .datagrams
+        .iter()
+        .map(|datagram| if datagram[0] == 2 { 2 } else { 1 });
+    let datagrams = hosts.zip(capture.datagrams.iter().map(Vec::as_slice));
+    std::fs::write(&file, tshark::pcap(datagrams)).unwrap();
+    write_key_log(&log, &capture.ephemeral);
+    tshark::dissect(&file, with_keys.then_some(&log), fields)
 }
 
 /// The format of Wireshark's `wg.keylog_file`.
@@ -155,41 +134,6 @@ fn write_key_log(path: &Path, ephemeral: &[u8; 32]) {
     ];
     let lines = lines.map(|(name, key)| format!("{name} = {}\n", base64(key)));
     std::fs::write(path, lines.concat()).unwrap();
-}
-
-/// A capture file of raw IPv4 packets, with UDP between two ports around each datagram.
-fn pcap(datagrams: &[Vec<u8>]) -> Vec<u8> {
-    const LINKTYPE_RAW: u32 = 101;
-    let mut file = Vec::new();
-    file.extend(0xa1b2_c3d4_u32.to_le_bytes());
-    file.extend([2u16, 4].map(u16::to_le_bytes).concat());
-    file.extend([0, 0, 65_535, LINKTYPE_RAW].map(u32::to_le_bytes).concat());
-    for (second, datagram) in (0u32..).zip(datagrams) {
-        // The response alone goes the other way.
-        let (from, to) = if datagram[0] == 2 { (2, 1) } else { (1, 2) };
-        let udp = u16::try_from(8 + datagram.len()).unwrap();
-        let mut packet = vec![0x45, 0];
-        packet.extend((20 + udp).to_be_bytes());
-        packet.extend([0, 0, 0, 0, 64, 17, 0, 0, 192, 0, 2, from, 192, 0, 2, to]);
-        for port in [from, to] {
-            packet.extend((51_820 + u16::from(port)).to_be_bytes());
-        }
-        packet.extend(udp.to_be_bytes());
-        packet.extend([0, 0]);
-        packet.extend(datagram);
-        let len = u32::try_from(packet.len()).unwrap();
-        file.extend([second, 0, len, len].map(u32::to_le_bytes).concat());
-        file.extend(packet);
-    }
-    file
-}
-
-/// An ICMP echo request with the identifier 0x7777 in an IPv4 packet of 28 bytes.
-fn echo_request() -> Vec<u8> {
-    let mut packet = vec![0x45, 0, 0, 28, 0, 0, 0, 0, 64, 1, 0, 0];
-    packet.extend([10, 77, 0, 1, 10, 77, 0, 2]);
-    packet.extend([8, 0, 0, 0, 0x77, 0x77, 0, 1]);
-    packet
 }
 
 fn base64(bytes: &[u8]) -> String {

@@ -4,17 +4,20 @@
 
 #![allow(clippy::unwrap_used)] // Helpers of tests, where a panic is the report.
 
+mod tshark;
+
 use bytes::Bytes;
 use falconet_crypto::key_log::KeyLogFile;
 use falconet_crypto::{Now, SecretBytes, TransportSecret, keyfile};
 use falconet_transport::{Endpoint, Lane, PeerConfig, PeerId, TransportConfig};
 use std::net::SocketAddr;
 use std::path::Path;
-use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 const PEER: PeerId = PeerId(0);
+/// What shows that both initiations, both responses and all packets were decrypted.
+const FIELDS: [&str; 3] = ["wg.timestamp.nanoseconds", "wg.handshake_ok", "icmp.ident"];
 
 /// A datagram on the wire, and which of the two sent it.
 type Sent = (usize, Bytes);
@@ -90,7 +93,7 @@ impl Pair {
     }
 
     fn ping(&mut self, from: usize, identifier: u16) {
-        let packet = Bytes::from(echo_request(identifier));
+        let packet = Bytes::from(tshark::echo_request(identifier));
         self.nodes[from].send(self.now, PEER, &packet).unwrap();
         self.run();
     }
@@ -110,10 +113,14 @@ fn tshark_decrypts_a_session_with_the_key_log_of_either_side() {
         pair.ping(1, 0x3333);
         pair.ping(0, 0x4444);
         let capture = folder.path().join("capture.pcap");
-        std::fs::write(&capture, pcap(&pair.wire)).unwrap();
+        let wire = pair
+            .wire
+            .iter()
+            .map(|(from, datagram)| (1 + *from as u8, &datagram[..]));
+        std::fs::write(&capture, tshark::pcap(wire)).unwrap();
         for node in 0..2 {
             let log = folder.path().join(format!("{node}.log"));
-            let Some(rows) = dissect(&capture, Some(&log)) else {
+            let Some(rows) = tshark::dissect(&capture, Some(&log), &FIELDS) else {
                 return;
             };
             let column = |at: usize| -> Vec<String> {
@@ -126,73 +133,7 @@ fn tshark_decrypts_a_session_with_the_key_log_of_either_side() {
             let identifiers = [0x1111, 0x2222, 0x3333, 0x4444].map(|ident: u16| ident.to_string());
             assert_eq!(column(2), identifiers, "with the log of {node}: {rows:?}");
         }
-        let blind = dissect(&capture, None).unwrap();
+        let blind = tshark::dissect(&capture, None, &FIELDS).unwrap();
         assert!(blind.iter().all(|row| row == "||"), "{blind:?}");
     }
-}
-
-/// `wg.timestamp.nanoseconds`, `wg.handshake_ok` and `icmp.ident` of each datagram, or `None` without tshark.
-fn dissect(capture: &Path, key_log: Option<&Path>) -> Option<Vec<String>> {
-    let version = Command::new("tshark")
-        .arg("--version")
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .status();
-    if version.is_err() {
-        println!("skipped: no tshark");
-        return None;
-    }
-    let mut tshark = Command::new("tshark");
-    tshark
-        .arg("-r")
-        .arg(capture)
-        .args(["-T", "fields", "-E", "separator=|"]);
-    for field in ["wg.timestamp.nanoseconds", "wg.handshake_ok", "icmp.ident"] {
-        tshark.args(["-e", field]);
-    }
-    if let Some(log) = key_log {
-        tshark.arg("-o").arg(format!("wg.keylog_file:{}", log.display()));
-    }
-    let output = tshark.output().unwrap();
-    assert!(
-        output.status.success(),
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    let text = String::from_utf8(output.stdout).unwrap();
-    Some(text.lines().map(str::to_owned).collect())
-}
-
-/// A capture file of raw IPv4 packets with UDP around each datagram.
-fn pcap(wire: &[Sent]) -> Vec<u8> {
-    const LINKTYPE_RAW: u32 = 101;
-    let mut file = Vec::new();
-    file.extend(0xa1b2_c3d4_u32.to_le_bytes());
-    file.extend([2u16, 4].map(u16::to_le_bytes).concat());
-    file.extend([0, 0, 65_535, LINKTYPE_RAW].map(u32::to_le_bytes).concat());
-    for (second, (from, datagram)) in (0u32..).zip(wire) {
-        let udp = u16::try_from(8 + datagram.len()).unwrap();
-        let (from, to) = (1 + *from as u8, 2 - *from as u8);
-        let mut packet = vec![0x45, 0];
-        packet.extend((20 + udp).to_be_bytes());
-        packet.extend([0, 0, 0, 0, 64, 17, 0, 0, 192, 0, 2, from, 192, 0, 2, to]);
-        packet.extend([51_820u16; 2].map(u16::to_be_bytes).concat());
-        packet.extend(udp.to_be_bytes());
-        packet.extend([0, 0]);
-        packet.extend(datagram);
-        let len = u32::try_from(packet.len()).unwrap();
-        file.extend([second, 0, len, len].map(u32::to_le_bytes).concat());
-        file.extend(packet);
-    }
-    file
-}
-
-/// An ICMP echo request in an IPv4 packet of 28 bytes.
-fn echo_request(identifier: u16) -> Vec<u8> {
-    let mut packet = vec![0x45, 0, 0, 28, 0, 0, 0, 0, 64, 1, 0, 0];
-    packet.extend([10, 77, 0, 1, 10, 77, 0, 2]);
-    packet.extend([8, 0, 0, 0]);
-    packet.extend(identifier.to_be_bytes());
-    packet.extend([0, 1]);
-    packet
 }
