@@ -9,6 +9,8 @@
 
 use std::time::Duration;
 
+use falconet_sim::statistics::{deviation, mean, nearest_rank};
+
 /// Counts and latencies, as they come in.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Statistics {
@@ -66,10 +68,10 @@ impl Statistics {
         let mut sorted = self.latencies_ms.clone();
         sorted.sort_unstable_by(f64::total_cmp);
         let max = *sorted.last()?;
-        let mean = sorted.iter().sum::<f64>() / sorted.len() as f64;
+        let mean = mean(&sorted);
         Some(Latency {
             mean,
-            std: standard_deviation(&sorted, mean),
+            std: deviation(&sorted),
             p50: nearest_rank(&sorted, 50),
             p70: nearest_rank(&sorted, 70),
             p90: nearest_rank(&sorted, 90),
@@ -78,20 +80,6 @@ impl Statistics {
             max,
         })
     }
-}
-
-fn standard_deviation(values: &[f64], mean: f64) -> f64 {
-    if values.len() < 2 {
-        return 0.0;
-    }
-    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
-    (squares / (values.len() - 1) as f64).sqrt()
-}
-
-/// Percentile of ascending, non-empty `sorted`; whole percents keep the rank free of rounding errors.
-fn nearest_rank(sorted: &[f64], percent: usize) -> f64 {
-    let rank = (sorted.len() * percent).div_ceil(100).max(1);
-    sorted[rank - 1]
 }
 
 #[cfg(test)]

@@ -139,8 +139,8 @@ fn what_is_not_allowed_is_named_with_what_is() {
             "--rate unlimited is not allowed; allowed: 1Mbps to 400Gbps",
         ),
         (
-            &["--redundancy", "1.09"],
-            "--redundancy 1.09 is not allowed; allowed: 1.1 to 10",
+            &["--redundancy", "0.99"],
+            "--redundancy 0.99 is not allowed; allowed: 1 to 8",
         ),
         (
             &["--topology", "regions", "--buckets", "3"],
@@ -150,6 +150,11 @@ fn what_is_not_allowed_is_named_with_what_is() {
             &["--topology", "/nowhere/at/all"],
             "--topology /nowhere/at/all is not allowed; allowed: a readable file",
         ),
+        (
+            &["--topology", "/dev/zero"],
+            "--topology /dev/zero is not allowed; allowed: a readable file of at most 1 MiB (it is no regular file)",
+        ),
+        (&["--costs", "/"], "(it is no regular file)"),
         (
             &["--nodes", "4", "--buckets", "5"],
             "--buckets 5 is not allowed; allowed: at most --nodes, 4",

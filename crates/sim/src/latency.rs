@@ -74,12 +74,13 @@ pub struct Run {
 ///
 /// # Errors
 ///
-/// [`WorldError`] if the description is no network.
+/// [`WorldError`] if the description is no network, or none that such payloads can be broadcast in.
 pub fn run(
-    config: WorldConfig,
+    mut config: WorldConfig,
     schedule: Schedule,
     mut progress: impl FnMut(f64),
 ) -> Result<Run, WorldError> {
+    config.payload_len = schedule.payload_len;
     let settled = Time::START + config.settling();
     let mut experiment = Experiment::new(World::new(config)?, schedule);
     experiment.world.run_until(settled);

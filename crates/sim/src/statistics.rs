@@ -117,11 +117,15 @@ fn by_message(samples: &[Sample]) -> Vec<Vec<f64>> {
         .collect()
 }
 
-fn mean(values: &[f64]) -> f64 {
+/// The mean of values, 0 if there are none.
+#[must_use]
+pub fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len().max(1) as f64
 }
 
-fn deviation(values: &[f64]) -> f64 {
+/// Sample standard deviation (divides by n - 1); 0 for fewer than two values.
+#[must_use]
+pub fn deviation(values: &[f64]) -> f64 {
     if values.len() < 2 {
         return 0.0;
     }

@@ -14,8 +14,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use falconet_crypto::{Now, Signer};
 use falconet_raptorcast::{
-    BroadcastError, ConfigError, Delivery, Epoch, Event, MessageId, Round, SetError, Stake, Stats, Validator,
-    ValidatorSet,
+    BroadcastError, ConfigError, Delivery, Epoch, Event, Geometry, GeometryError, HEADER_LEN, MessageId,
+    NodeIndex, Round, SetError, Stake, Stats, Validator, ValidatorSet,
 };
 use falconet_transport::{Event as SessionEvent, PeerId};
 use thiserror::Error;
@@ -55,6 +55,9 @@ pub enum WorldError {
     /// The stakes are no validator set.
     #[error(transparent)]
     Set(#[from] SetError),
+    /// Payloads of this length cannot be broadcast to these nodes.
+    #[error("no payload can be broadcast: {0}")]
+    Payload(#[from] GeometryError),
 }
 
 /// What a run tells whoever drives it.
@@ -175,6 +178,7 @@ impl World {
         let count = config.topology.nodes();
         check(&config, count)?;
         let common = common(&config, count)?;
+        check_payload(&config, &common)?;
         let clock = Clock::new(config.base);
         let cores = config.shared_cores.unwrap_or(count * THREADS).max(1);
         let mut nodes = Vec::with_capacity(count);
@@ -387,6 +391,24 @@ fn check(config: &WorldConfig, nodes: usize) -> Result<(), WorldError> {
             return Err(WorldError::Entries { name, found, nodes });
         }
     }
+    Ok(())
+}
+
+/// Before any node is made: thousands take a while.
+fn check_payload(config: &WorldConfig, common: &Common) -> Result<(), WorldError> {
+    let leader = common
+        .identities
+        .first()
+        .and_then(|identity| common.set.index_of(identity));
+    let leader = leader.unwrap_or(NodeIndex::new(0));
+    let of = (&*common.set, leader);
+    Geometry::for_set(
+        config.payload_len,
+        config.chunk,
+        HEADER_LEN,
+        config.redundancy,
+        of,
+    )?;
     Ok(())
 }
 

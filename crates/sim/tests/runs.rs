@@ -114,4 +114,12 @@ fn a_description_that_is_no_network_is_refused() {
     uneven.stakes.pop();
     let error = run(uneven, SCHEDULE, |_| {}).unwrap_err().to_string();
     assert_eq!(error, "stakes has 3 entries for 4 nodes");
+    for payload_len in [0, (3 << 20) + 1] {
+        let schedule = Schedule {
+            payload_len,
+            ..SCHEDULE
+        };
+        let error = run(config(4, LaneUse::Auth, 1), schedule, |_| {}).unwrap_err();
+        assert!(matches!(error, WorldError::Payload(_)), "{error}");
+    }
 }

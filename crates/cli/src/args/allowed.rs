@@ -28,8 +28,8 @@ pub(super) const HOURS: RangeInclusive<u32> = 1..=10_000;
 pub(super) const SEEDS: RangeInclusive<u64> = 1..=10_000;
 /// Cores that all nodes share.
 pub(super) const SHARED_CORES: RangeInclusive<usize> = 1..=4_096;
-/// Symbols sent for each source symbol, in hundredths.
-pub(super) const REDUNDANCY: RangeInclusive<u64> = 110..=1_000;
+/// Symbols sent for each source symbol, in hundredths; the range is the protocol's.
+pub(super) const REDUNDANCY: RangeInclusive<u64> = 100..=800;
 /// The most that jitter adds.
 pub(super) const JITTER: RangeInclusive<Duration> = Duration::ZERO..=Duration::from_secs(1);
 
@@ -68,7 +68,7 @@ pub(super) fn of_sim(flag: &str) -> Option<&'static str> {
         "hours" | "seeds" => "a whole number from 1 to 10000",
         "rate" => "1Mbps to 400Gbps, as 1Gbps or 250Mbps",
         "jitter" => "0ms to 1s, as 500us or 2ms",
-        "redundancy" => "1.1 to 10, as 2.5, with at most two decimals",
+        "redundancy" => "1 to 8, as 2.5, with at most two decimals",
         "costs" => "reference, zen5, or a file like those in crates/sim/data",
         "shared-cores" => "a whole number from 1 to 4096",
         "report" => "a path that can be written",

@@ -1,6 +1,7 @@
 //! What is simulated, checked and complete.
 
 use std::fmt;
+use std::io::Read;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -89,7 +90,6 @@ fn world(args: &LatencyArgs, topology: Topology) -> Result<WorldConfig, Failure>
     };
     world.redundancy = falconet_sim::Redundancy::from_hundredths(args.redundancy)
         .ok_or_else(|| Failure::usage("--redundancy is not what the protocol can carry"))?;
-    world.payload_len = args.size;
     world.shared_cores = args.shared_cores;
     world.model_crypto = args.model_crypto;
     Ok(world)
@@ -142,16 +142,23 @@ fn costs(choice: &CostsChoice) -> Result<Costs, Failure> {
     costs.map_err(|error| Failure::wrong_value("--costs", name, format_args!("a table of costs ({error})")))
 }
 
+/// The text of a regular file of at most [`LONGEST_FILE`] bytes: a device or a pipe might have no end.
 fn read(flag: &str, path: &Path) -> Result<String, Failure> {
-    let refused =
-        |why: String| Failure::wrong_value(flag, path.display(), format_args!("a readable file ({why})"));
-    let length = std::fs::metadata(path)
-        .map_err(|error| refused(error.to_string()))?
-        .len();
-    if length > LONGEST_FILE {
-        return Err(refused(format!("{length} bytes are more than {LONGEST_FILE}")));
+    let refused = |why: String| {
+        let allowed = format_args!("a readable file of at most 1 MiB ({why})");
+        Failure::wrong_value(flag, path.display(), allowed)
+    };
+    let metadata = std::fs::metadata(path).map_err(|error| refused(error.to_string()))?;
+    if !metadata.is_file() {
+        return Err(refused("it is no regular file".to_owned()));
     }
-    std::fs::read_to_string(path).map_err(|error| refused(error.to_string()))
+    let mut text = String::new();
+    let file = std::fs::File::open(path).map_err(|error| refused(error.to_string()))?;
+    let read = file.take(LONGEST_FILE + 1).read_to_string(&mut text);
+    match read.map_err(|error| refused(error.to_string()))? as u64 {
+        0..=LONGEST_FILE => Ok(text),
+        _ => Err(refused("it is longer".to_owned())),
+    }
 }
 
 impl fmt::Display for Settings {
