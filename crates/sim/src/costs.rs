@@ -8,10 +8,11 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// The table that runs are charged by unless another is named: measured on the machine that docs/benchmarks.md
-/// describes, with the command that stands there.
+/// The table that runs are charged by unless another is named: the machine of docs/benchmarks.md, which says under
+/// "Where the costs come from" which of them a bench measured and which are estimates.
 const REFERENCE: &str = include_str!("../data/costs-reference.json");
-/// The same for the machine of the design's figures, which has SHA extensions and a core two to six times as fast.
+/// A projection: the figures of the design for single operations on a Zen 5 core with SHA extensions. This project has
+/// not been run on one.
 const ZEN5: &str = include_str!("../data/costs-zen5.json");
 
 /// The most that one operation of a table may cost for a byte or by itself, in nanoseconds: a second.
@@ -99,7 +100,7 @@ impl Costs {
         Self::from_json(REFERENCE)
     }
 
-    /// The committed table of the design's figures: a Zen 5 core.
+    /// The committed projection from the design's figures for a Zen 5 core.
     ///
     /// # Errors
     ///

@@ -102,7 +102,7 @@ pub(crate) struct LatencyArgs {
     /// Seeds, one run a lane each.
     #[arg(long, value_name = "S", default_value = "1", value_parser = seeds, allow_hyphen_values = true)]
     pub(crate) seeds: u64,
-    /// Cost of every operation: this project's machine, a Zen 5 core, or a file.
+    /// Cost of every operation: this project's machine, a projection for a Zen 5 core, or a file.
     #[arg(long, value_name = "TABLE", default_value = "reference", value_parser = costs)]
     pub(crate) costs: CostsChoice,
     /// Have all nodes share this many cores [default: every thread has its own].
