@@ -231,9 +231,11 @@ impl Emission {
             turn.counters
                 .note_age(class, now.saturating_duration_since(first.queued));
         }
-        let bytes = self.datagrams().map(Bytes::len).sum();
+        let (datagrams, bytes) = self.datagrams().fold((0, 0), |(count, bytes), datagram| {
+            (count + 1, bytes + datagram.len())
+        });
         let to = Destination { class, peer };
-        match turn.sessions.lane(turn.now, peer) {
+        match turn.sessions.lane(turn.now, peer, datagrams) {
             LaneDecision::Authenticated => self.seal_group(to, turn),
             LaneDecision::Plain(address) => self.copy_group(to, address, turn),
             LaneDecision::Buffer => self.buffer_group(to, turn),

@@ -147,7 +147,7 @@ impl Endpoint {
         if self.transmits.len() >= MAX_TRANSMITS {
             return Err(SendError::BufferFull);
         }
-        let result = match self.sessions.lane(now, peer) {
+        let result = match self.sessions.lane(now, peer, 1) {
             LaneDecision::Authenticated => self.seal(now, peer, plaintext),
             LaneDecision::Plain(to) => {
                 self.transmits.push_back(Transmit {

@@ -23,8 +23,7 @@ pub struct PeerStats {
     pub address: Option<SocketAddr>,
     /// The suite of its session and how old that is; `None` without a session.
     pub session: Option<(Suite, Duration)>,
-    /// Times that something left on the plain lane although its policy prefers a session; datagrams that left together
-    /// count once.
+    /// Datagrams that left on the plain lane although its policy prefers a session.
     pub fallbacks: u64,
     /// Sequence of its record in force.
     pub record_sequence: Option<u64>,

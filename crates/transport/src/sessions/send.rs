@@ -35,10 +35,11 @@ pub enum SendError {
 }
 
 impl Sessions {
-    /// Which lane a datagram to `peer` takes now; the table is `docs/spec/rollout.md#lane`.
+    /// Which lane so many datagrams to `peer` take now; the table is `docs/spec/rollout.md#lane`.
     ///
-    /// Where the answer is not the session although the policy wants one, the peer is dialled.
-    pub fn lane(&mut self, now: Now, peer: PeerId) -> LaneDecision {
+    /// Where the answer is not the session although the policy wants one, the peer is dialled, and each of them counts
+    /// as a fallback.
+    pub fn lane(&mut self, now: Now, peer: PeerId, datagrams: u64) -> LaneDecision {
         let Some(state) = self.peers.get_mut(peer.slot()).and_then(Option::as_deref_mut) else {
             return LaneDecision::Refuse(SendError::UnknownPeer);
         };
@@ -46,7 +47,7 @@ impl Sessions {
         let has_session = current.is_some_and(|session| session.can_seal(now.instant));
         let decision = state.lane_facts(has_session).decide();
         if state.policy != Policy::Plain && matches!(decision, LaneDecision::Plain(_)) {
-            state.fallbacks += 1;
+            state.fallbacks += datagrams;
             self.connect(now, peer);
         }
         decision
