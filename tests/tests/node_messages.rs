@@ -201,8 +201,8 @@ async fn broadcasts_in_vain_are_typed_errors_before_any_work() {
         "work was done"
     );
 
-    node.broadcast(5, payload(1, 1)).await.unwrap();
-    let sent = node.stats().plain.datagrams_sent;
+    let sent = node.broadcast(5, payload(1, 1)).await.unwrap().datagrams as u64;
+    eventually("all are counted", || node.stats().plain.datagrams_sent == sent).await;
     assert!(matches!(
         refused(5, payload(1, 1)).await,
         Refusal::DuplicateRound(..)
