@@ -19,6 +19,7 @@ use crate::ids::{Epoch, MessageId, NodeIndex, Round};
 use crate::outgoing::Outgoing;
 use crate::publish::RoundLog;
 use crate::relay::RelayQueue;
+use crate::shared::SharedWork;
 use crate::stats::Stats;
 use crate::trace::Outcome;
 use crate::versions::Capable;
@@ -55,6 +56,7 @@ pub struct Engine {
     pub(crate) round_log: Option<RoundLog>,
     pub(crate) outgoing: VecDeque<Outgoing>,
     pub(crate) workshop: Workshop,
+    pub(crate) shared: Option<SharedWork>,
     events: VecDeque<Event>,
     /// The last reading we were driven with; `None` before the first.
     pub(crate) now: Option<Instant>,
@@ -91,6 +93,7 @@ impl Engine {
             outgoing: VecDeque::new(),
             workshop: Workshop::new(config.plan_slots, config.outgoing_slots)
                 .map_err(|_| ConfigError::Zero("outgoing_slots"))?,
+            shared: None,
             events: VecDeque::new(),
             now: None,
             emission_starts: ChaCha20Rng::from_seed(seed),
@@ -116,6 +119,11 @@ impl Engine {
         {
             self.workshop.warm_up(&geometry);
         }
+    }
+
+    /// Has it share what it computes with other engines of this process; see [`SharedWork`].
+    pub fn share_work(&mut self, shared: SharedWork) {
+        self.shared = Some(shared);
     }
 
     /// The next run of chunks to send: relayed ones first, for they are few and others wait for them.

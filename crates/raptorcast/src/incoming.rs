@@ -13,9 +13,10 @@ use crate::engine::Engine;
 use crate::events::Sender;
 use crate::header::{AuthorRef, ChunkView, Header, Mode};
 use crate::ids::{MessageId, NodeIndex};
-use crate::merkle::{Climb, climb_together, leaf_hashes};
+use crate::merkle::{Climb, Hash, climb_together, leaf_hash, leaf_hashes};
 use crate::message::Admitted;
 use crate::repair::REPAIR_REQUEST;
+use crate::shared::SharedWork;
 use crate::versions::Version;
 
 mod opening;
@@ -144,14 +145,10 @@ impl Engine {
 
     /// Hashes the symbols of all candidates, and their proofs up to what is known.
     fn climb<'a>(&self, candidates: &[Candidate<'a>]) -> Vec<Climb<'a>> {
-        let mut climbs = Vec::with_capacity(candidates.len());
-        leaf_hashes(
-            candidates.iter().map(|candidate| candidate.view.symbol),
-            |place, leaf| {
-                let view = &candidates[place].view;
-                climbs.push(Climb::new(view.header.index, leaf, view.proof));
-            },
-        );
+        let mut climbs = match &self.shared {
+            Some(shared) => shared_leaves(candidates, shared),
+            None => leaves(candidates),
+        };
         let trees: Vec<_> = candidates
             .iter()
             .map(|candidate| self.cache.get(candidate.id)?.verified_tree(&candidate.view))
@@ -273,6 +270,35 @@ impl Engine {
         } else {
             self.stats.relays_dropped += 1;
         }
+    }
+}
+
+/// Climbs that stand at their leaves.
+fn leaves<'a>(candidates: &[Candidate<'a>]) -> Vec<Climb<'a>> {
+    let mut climbs = Vec::with_capacity(candidates.len());
+    leaf_hashes(
+        candidates.iter().map(|candidate| candidate.view.symbol),
+        |place, leaf| climbs.push(candidates[place].climb_from(leaf)),
+    );
+    climbs
+}
+
+/// As [`leaves`], but for symbols that some engine has hashed before.
+fn shared_leaves<'a>(candidates: &[Candidate<'a>], shared: &SharedWork) -> Vec<Climb<'a>> {
+    let climb = |candidate: &Candidate<'a>| {
+        let leaf = shared.leaf(candidate.chunk).unwrap_or_else(|| {
+            let leaf = leaf_hash(candidate.view.symbol);
+            shared.remember_leaf(candidate.chunk, leaf);
+            leaf
+        });
+        candidate.climb_from(leaf)
+    };
+    candidates.iter().map(climb).collect()
+}
+
+impl<'a> Candidate<'a> {
+    fn climb_from(&self, leaf: Hash) -> Climb<'a> {
+        Climb::new(self.view.header.index, leaf, self.view.proof)
     }
 }
 

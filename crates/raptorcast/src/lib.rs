@@ -110,6 +110,7 @@ mod relay;
 mod repair;
 mod schedule;
 mod set;
+mod shared;
 mod stats;
 #[cfg(test)]
 mod test_support;
@@ -144,6 +145,7 @@ pub use repair::{
 };
 pub use schedule::LeaderSchedule;
 pub use set::{SetError, Stake, Validator, ValidatorSet};
+pub use shared::SharedWork;
 pub use stats::Stats;
 pub use thread::{
     ChunkSink, CommandError, EventSink, QueueFull, RaptorcastHandle, RaptorcastThread, ThreadConfig,

@@ -65,6 +65,7 @@ pub fn run(seed: u64, hours: u32, costs: Costs, base: Instant) -> Result<Outcome
     let topology = Topology::buckets(NODES, BUCKETS, Duration::from_millis(20));
     let mut config = WorldConfig::new(topology, LaneUse::Auth, costs, seed, base);
     config.payload_len = SMALL;
+    config.stand_ins = true;
     let mut world = World::new(config)?;
     world.run_until(Time::START + WARM_UP);
     let mut faults = Faults::new(seed, world.now(), hours);

@@ -56,6 +56,9 @@ pub struct WorldConfig {
     pub shared_cores: Option<usize>,
     /// Skips the cipher of sessions, and charges its cost.
     pub model_crypto: bool,
+    /// Seals a few bytes in place of each chunk, and charges the chunk. Handshakes, sessions, counters, replay windows
+    /// and policies are real, and the run is the same.
+    pub stand_ins: bool,
     /// Decides everything that is drawn.
     pub seed: u64,
     /// Any reading of the system's clock: what the run's time counts from. It decides nothing.
@@ -79,6 +82,7 @@ impl WorldConfig {
             payload_len: 2_000_000,
             shared_cores: None,
             model_crypto: false,
+            stand_ins: false,
             seed,
             base,
         }

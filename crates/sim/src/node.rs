@@ -7,7 +7,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use falconet_crypto::{IdentityKey, IdentitySecret, NetworkId, Now, Signer, Tai64N, TransportSecret};
 use falconet_raptorcast::{
-    ConfigError, Engine, EngineConfig, Epoch, MessageId, Round, Sender, SymbolIndex, ValidatorSet,
+    ConfigError, Engine, EngineConfig, Epoch, MessageId, Round, Sender, SharedWork, SymbolIndex, ValidatorSet,
 };
 use falconet_transport::{Endpoint, Lane, PeerConfig, PeerId, Policy, TransportConfig};
 
@@ -46,6 +46,8 @@ pub(crate) struct Flight {
     /// Whether it is a chunk whose cipher is only charged, not computed.
     pub(crate) modelled: bool,
     pub(crate) datagram: Bytes,
+    /// The chunk that the datagram is a stand-in for.
+    pub(crate) chunk: Option<Bytes>,
     pub(crate) stamp: Stamp,
 }
 
@@ -122,6 +124,8 @@ pub(crate) struct Common {
     pub(crate) transport_keys: Vec<falconet_crypto::TransportPublicKey>,
     /// Node number by place in the set.
     pub(crate) node_of: Vec<u16>,
+    /// What the engines compute once for all, where a chunk stays one piece of memory.
+    pub(crate) shared: Option<SharedWork>,
 }
 
 impl Node {
@@ -259,6 +263,9 @@ fn engine(
     let seed = seed::derive(config.seed, "engine", &[number as u64, restarts]);
     let mut engine = Engine::new(options, signer, seed)?;
     engine.set_epoch(common.epoch, common.set.clone());
+    if let Some(shared) = &common.shared {
+        engine.share_work(shared.clone());
+    }
     if let Some((epoch, round)) = disk.last_round {
         engine.resume_after(epoch, round);
     }

@@ -15,7 +15,7 @@ use bytes::Bytes;
 use falconet_crypto::{Now, Signer};
 use falconet_raptorcast::{
     BroadcastError, ConfigError, Delivery, Epoch, Event, Geometry, GeometryError, HEADER_LEN, MessageId,
-    NodeIndex, Round, SetError, Stake, Stats, Validator, ValidatorSet,
+    NodeIndex, Round, SetError, SharedWork, Stake, Stats, Validator, ValidatorSet,
 };
 use falconet_transport::{Event as SessionEvent, PeerId};
 use thiserror::Error;
@@ -440,5 +440,6 @@ fn common(config: &WorldConfig, count: usize) -> Result<Common, WorldError> {
         node_of,
         set,
         identities,
+        shared: (config.stand_ins || config.model_crypto).then(SharedWork::default),
     })
 }

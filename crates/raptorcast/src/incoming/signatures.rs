@@ -78,14 +78,26 @@ impl Engine {
         self.stats.signatures_checked += 1;
         let author = epoch.set.get(id.author).ok_or(Discard::Author)?;
         let commitment = candidate.view.header.commitment_bytes();
+        let (commitment, signature) = (commitment.as_slice(), candidate.view.signature);
+        let network = &self.config.network;
+        let signed: [&[u8]; 5] = [
+            network.as_bytes(),
+            author.identity.as_bytes(),
+            commitment,
+            root,
+            signature,
+        ];
+        if self.shared.as_ref().is_some_and(|shared| shared.is_good(&signed)) {
+            return Ok(());
+        }
+        let signature = Signature::from_bytes(*signature);
         author
             .identity
-            .verify(
-                Purpose::Chunk,
-                &self.config.network,
-                &[commitment.as_slice(), root],
-                &Signature::from_bytes(*candidate.view.signature),
-            )
-            .map_err(|_| Discard::Signature)
+            .verify(Purpose::Chunk, network, &[commitment, root], &signature)
+            .map_err(|_| Discard::Signature)?;
+        if let Some(shared) = &self.shared {
+            shared.remember_good(&signed);
+        }
+        Ok(())
     }
 }

@@ -40,6 +40,7 @@ impl World {
         if let Some(jitter) = second {
             let copy = Flight {
                 datagram: flight.datagram.clone(),
+                chunk: flight.chunk.clone(),
                 ..flight
             };
             self.schedule(left + delay + jitter, What::Arrive(to, copy));
@@ -137,6 +138,7 @@ impl World {
             lane,
             modelled: false,
             datagram,
+            chunk: None,
             stamp,
         }
     }
@@ -158,11 +160,11 @@ impl World {
 impl Flight {
     /// Bytes of the UDP payload, as they are or would be.
     pub(super) fn wire_payload(&self) -> usize {
-        let frame = if self.modelled && self.lane == Lane::Authenticated {
-            FRAME
-        } else {
-            0
-        };
-        self.datagram.len() + frame
+        let chunk = self.chunk.as_ref().or(self.modelled.then_some(&self.datagram));
+        match (chunk, self.lane) {
+            (Some(chunk), Lane::Authenticated) => chunk.len() + FRAME,
+            (Some(chunk), Lane::Plain) => chunk.len(),
+            (None, _) => self.datagram.len(),
+        }
     }
 }
