@@ -21,6 +21,14 @@ pub fn processor_time(thread: &str) -> Duration {
     tasks.flatten().filter_map(|task| of_task(task.path())).sum()
 }
 
+/// Time that the calling thread has had a processor, to the nanosecond.
+pub fn thread_time() -> Duration {
+    nix::time::ClockId::CLOCK_THREAD_CPUTIME_ID
+        .now()
+        .expect("every thread has this clock")
+        .into()
+}
+
 /// Time that a processor has spent in the kernel, interrupts included, since the machine was started.
 pub fn kernel_time(processor: usize) -> Duration {
     let statistics = std::fs::read_to_string("/proc/stat").expect("Linux");

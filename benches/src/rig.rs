@@ -12,7 +12,7 @@ use falconet_dataplane::{
 };
 use falconet_transport::{Event, PeerConfig, PeerId, Policy, TransportConfig, split};
 
-pub use crate::machine::{pin, processor_time, quantile};
+pub use crate::machine::{pin, processor_time, quantile, thread_time};
 
 /// The processor that sends.
 pub const SENDER: usize = 0;

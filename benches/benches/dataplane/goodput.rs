@@ -1,46 +1,38 @@
-//! How much gets through: the raw path beside `quinn-udp`, the authenticated one beside boringtun.
+//! How much gets through: the raw path beside `quinn-udp`, the authenticated one beside quinn and boringtun.
 
-use std::io::IoSliceMut;
-use std::net::UdpSocket;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use boringtun::noise::TunnResult;
-use falconet_benches::{Report, Unit, peers};
+use falconet_benches::{Report, Unit};
 use falconet_crypto::Suite;
 use falconet_dataplane::Recipients;
 use falconet_transport::PeerId;
-use quinn_udp::{RecvMeta, Transmit, UdpSocketState};
 
-use crate::rig::{Count, RECEIVER, SENDER, Side, chunks, config, connect, pin, submit, to};
+use crate::cable::Cable;
+use crate::direct::{Carried, Counted, boringtun, boringtun_grouped, quinn_udp, quinn_udp_filled};
+use crate::quic::quic;
+use crate::rig::{
+    Count, RECEIVER, SENDER, Side, chunks, config, connect, pin, processor_time, quantile, submit,
+    thread_time, to,
+};
 
 /// Datagrams of one submission.
 const BATCH: usize = 440;
-/// Segments of one grouped send.
-const GROUP: usize = 44;
 
-/// What one direction carried.
-struct Carried {
-    gigabits: f64,
-    lost_percent: f64,
-}
+/// One that carries datagrams for a while.
+type Contender<'a> = (&'static str, Box<dyn Fn() -> Carried + 'a>);
 
-impl Carried {
-    fn of(bytes: u64, sent: u64, received: u64, time: Duration) -> Carried {
-        Carried {
-            gigabits: bytes as f64 * 8e-9 / time.as_secs_f64(),
-            lost_percent: 100.0 * (1.0 - received as f64 / sent.max(1) as f64),
-        }
-    }
-}
-
-/// 1,472 bytes a datagram, nothing sealed.
+/// 1,472 bytes a datagram, nothing sealed. Ours is a whole dataplane: submission by another thread of the same
+/// processor, scheduler, the copy of each datagram into its group, a judgement of each on arrival, and its delivery.
 pub(crate) fn raw(report: &mut Report) {
     if report.wants("raw") {
         let time = duration(report);
-        let rounds = rounds(report, || ours(None, 1_472, time), || quinn_udp(1_472, time));
-        report_rounds(report, "raw/1472", "quinn-udp", &rounds);
+        let contenders: [Contender<'_>; 3] = [
+            ("ours", Box::new(|| loopback(None, 1_472, time))),
+            ("quinn-udp", Box::new(|| quinn_udp(1_472, time))),
+            ("quinn-udp-filled", Box::new(|| quinn_udp_filled(1_472, time))),
+        ];
+        compete(report, "raw/1472", &contenders);
     }
 }
 
@@ -52,12 +44,32 @@ pub(crate) fn authenticated(report: &mut Report) {
     ] {
         if report.wants(name) {
             let time = duration(report);
-            let rounds = rounds(
-                report,
-                || ours(Some(suite), 1_440, time),
-                || boringtun(1_440, time),
-            );
-            report_rounds(report, name, "boringtun", &rounds);
+            let contenders: [Contender<'_>; 4] = [
+                ("ours", Box::new(|| loopback(Some(suite), 1_440, time))),
+                ("boringtun", Box::new(|| boringtun(1_440, time))),
+                ("boringtun-grouped", Box::new(|| boringtun_grouped(1_440, time))),
+                ("quinn", Box::new(|| quic(1_440, time))),
+            ];
+            compete(report, name, &contenders);
+        }
+    }
+}
+
+/// The same over a virtual cable between two network namespaces, with and without the devices' offloads.
+pub(crate) fn over_a_cable(report: &mut Report) {
+    for (name, offloads) in [("veth/1440/suite1/plain", false), ("veth/1440/suite1/offloads", true)] {
+        if !report.wants(name) {
+            continue;
+        }
+        let count = if report.is_quick() { 3 } else { 7 };
+        let rounds: Option<Vec<Carried>> = (0..count)
+            .map(|_| veth(Suite::Aes256Gcm, 1_440, duration(report), offloads))
+            .collect();
+        match rounds {
+            Some(rounds) => {
+                figures(report, name, &rounds);
+            }
+            None => println!("  {name} skipped: no network namespaces here, which need root"),
         }
     }
 }
@@ -66,177 +78,104 @@ fn duration(report: &Report) -> Duration {
     Duration::from_millis(if report.is_quick() { 300 } else { 1_000 })
 }
 
-/// In turn, since the machine drifts.
-fn rounds(
-    report: &Report,
-    ours: impl Fn() -> Carried,
-    theirs: impl Fn() -> Carried,
-) -> Vec<(Carried, Carried)> {
+/// Runs all in turn, since the machine drifts, the first of them being ours; every second round backwards.
+fn compete(report: &mut Report, name: &str, contenders: &[Contender<'_>]) {
     let count = if report.is_quick() { 3 } else { 7 };
-    (0..count).map(|_| (ours(), theirs())).collect()
+    let mut carried: Vec<Vec<Carried>> = contenders.iter().map(|_| Vec::new()).collect();
+    for round in 0..count {
+        for step in 0..contenders.len() {
+            let turn = if round % 2 == 0 { step } else { contenders.len() - 1 - step };
+            carried[turn].push((contenders[turn].1)());
+        }
+    }
+    figures(report, name, &carried[0]);
+    for ((peer, _), theirs) in contenders.iter().zip(&carried).skip(1) {
+        println!("    {peer}: {}", in_words(theirs));
+        let pairs = || carried[0].iter().zip(theirs);
+        let mut ratios: Vec<f64> = pairs().map(|(ours, theirs)| ours.gigabits / theirs.gigabits).collect();
+        report.ratio(name, peer, quantile(&mut ratios, 0.5));
+        let mut ratios: Vec<f64> = pairs()
+            .map(|(ours, theirs)| ours.sender_ns / theirs.sender_ns)
+            .collect();
+        report.ratio(&format!("{name}/sender"), peer, quantile(&mut ratios, 0.5));
+        let mut ratios: Vec<f64> = pairs()
+            .map(|(ours, theirs)| ours.receiver_ns / theirs.receiver_ns)
+            .collect();
+        report.ratio(&format!("{name}/receiver"), peer, quantile(&mut ratios, 0.5));
+    }
 }
 
-fn report_rounds(report: &mut Report, name: &str, peer: &str, rounds: &[(Carried, Carried)]) {
-    let median = |of: &dyn Fn(&(Carried, Carried)) -> f64| {
-        let mut values: Vec<f64> = rounds.iter().map(of).collect();
-        crate::rig::quantile(&mut values, 0.5)
-    };
-    report.figure(name, median(&|r| r.0.gigabits), Unit::GigabitsPerSecond);
-    report.figure(
-        &format!("{name}/loss"),
-        median(&|r| r.0.lost_percent),
-        Unit::Percent,
-    );
-    println!(
-        "    {peer}: {:.3} Gbit/s, loss {:.1} %",
-        median(&|r| r.1.gigabits),
-        median(&|r| r.1.lost_percent)
-    );
-    report.ratio(name, peer, median(&|r| r.0.gigabits / r.1.gigabits));
+fn figures(report: &mut Report, name: &str, rounds: &[Carried]) {
+    println!("  {name}: {}", in_words(rounds));
+    report.record(name, median(rounds, |r| r.gigabits), Unit::GigabitsPerSecond);
+    report.record(&format!("{name}/loss"), median(rounds, |r| r.lost_percent), Unit::Percent);
+    report.record(&format!("{name}/sender"), median(rounds, |r| r.sender_ns), Unit::Nanoseconds);
+    report.record(&format!("{name}/receiver"), median(rounds, |r| r.receiver_ns), Unit::Nanoseconds);
 }
 
-fn ours(suite: Option<Suite>, length: usize, time: Duration) -> Carried {
+fn in_words(rounds: &[Carried]) -> String {
+    format!(
+        "{:.2} Gbit/s, loss {:.3} %, processor time of sender and receiver {:.0} + {:.0} ns a datagram",
+        median(rounds, |r| r.gigabits),
+        median(rounds, |r| r.lost_percent),
+        median(rounds, |r| r.sender_ns),
+        median(rounds, |r| r.receiver_ns),
+    )
+}
+
+fn median(rounds: &[Carried], of: impl Fn(&Carried) -> f64) -> f64 {
+    let mut values: Vec<f64> = rounds.iter().map(of).collect();
+    quantile(&mut values, 0.5)
+}
+
+fn loopback(suite: Option<Suite>, length: usize, time: Duration) -> Carried {
     let count = Count::default();
-    let (a, b) = (
-        Side::start(1, config(SENDER, "a"), Count::default()),
-        Side::start(2, config(RECEIVER, "b"), count.clone()),
-    );
-    connect(&a, &b, suite);
+    let a = Side::start(1, config(SENDER, "a"), Count::default());
+    let b = Side::start(2, config(RECEIVER, "b"), count.clone());
+    ours(&a, &b, &count, suite, (length, time))
+}
+
+fn veth(suite: Suite, length: usize, time: Duration, offloads: bool) -> Option<Carried> {
+    let cable = Cable::plug(offloads)?;
+    let count = Count::default();
+    let counting = count.clone();
+    let a = cable
+        .near
+        .run(|at| Side::start(1, Cable::config(at, SENDER, "a"), Count::default()));
+    let b = cable
+        .far
+        .run(move |at| Side::start(2, Cable::config(at, RECEIVER, "b"), counting));
+    Some(ours(&a, &b, &count, Some(suite), (length, time)))
+}
+
+/// Both sides' threads, and the submitting one, are counted in the processor time.
+fn ours(a: &Side, b: &Side, count: &Count, suite: Option<Suite>, (length, time): (usize, Duration)) -> Carried {
+    connect(a, b, suite);
     let batch = chunks(BATCH, length);
-    let (started, mut sent) = (Instant::now(), 0);
-    std::thread::scope(|scope| {
-        scope.spawn(|| {
+    let started = Instant::now();
+    let submitter = std::thread::scope(|scope| {
+        let submitting = scope.spawn(|| {
             pin(SENDER);
             while started.elapsed() < time {
-                submit(&a, to(Recipients::One(PeerId(0)), batch.clone()));
+                submit(a, to(Recipients::One(PeerId(0)), batch.clone()));
             }
+            thread_time()
         });
+        submitting.join().expect("it submits")
     });
     let bytes = count.bytes.load(Ordering::Relaxed);
     let measured = started.elapsed();
     // What is still on its way counts for the loss, not for the goodput.
     std::thread::sleep(Duration::from_millis(300));
     let stats = a.dataplane.stats();
-    sent += stats.authenticated.datagrams_sent + stats.plain.datagrams_sent;
-    Carried::of(bytes, sent, count.datagrams.load(Ordering::Relaxed), measured)
-}
-
-/// A pair of sockets with large buffers.
-fn sockets() -> (UdpSocket, UdpSocket) {
-    let open = || {
-        let socket = UdpSocket::bind("127.0.0.1:0").expect("loopback");
-        let state = UdpSocketState::new((&socket).into()).expect("options");
-        // As ours ask for; the system may clamp it.
-        let _ = state.set_recv_buffer_size((&socket).into(), 16 << 20);
-        let _ = state.set_send_buffer_size((&socket).into(), 16 << 20);
-        socket
+    let received = count.datagrams.load(Ordering::Relaxed);
+    let counted = Counted {
+        bytes,
+        sent: stats.authenticated.datagrams_sent + stats.plain.datagrams_sent,
+        received,
+        time: measured,
+        sender: submitter + processor_time("a-data"),
+        receiver: (processor_time("b-data"), received),
     };
-    (open(), open())
-}
-
-/// `quinn-udp` with nothing around it, in groups as ours.
-fn quinn_udp(length: usize, time: Duration) -> Carried {
-    let (sender, receiver) = sockets();
-    let destination = receiver.local_addr().expect("it is bound");
-    let contents = vec![0x5a; length * GROUP];
-    let sending = UdpSocketState::new((&sender).into()).expect("options");
-    let send = move || {
-        let transmit = Transmit {
-            destination,
-            ecn: None,
-            contents: &contents,
-            segment_size: Some(length),
-            src_ip: None,
-        };
-        let sent = sending.try_send((&sender).into(), &transmit).is_ok();
-        if sent { GROUP as u64 } else { 0 }
-    };
-    let mut buffers = vec![vec![0_u8; 64 << 10]; 4];
-    let state = UdpSocketState::new((&receiver).into()).expect("options");
-    receiver.set_nonblocking(true).expect("an option");
-    let receive = move || {
-        let mut metas = [RecvMeta::default(); 4];
-        let mut iter = buffers.iter_mut();
-        let mut slices: [IoSliceMut<'_>; 4] =
-            std::array::from_fn(|_| IoSliceMut::new(iter.next().expect("four")));
-        match state.recv((&receiver).into(), &mut slices, &mut metas) {
-            Ok(filled) => metas[..filled].iter().fold((0, 0), |(datagrams, bytes), meta| {
-                let stride = meta.stride.max(1);
-                (
-                    datagrams + meta.len.div_ceil(stride) as u64,
-                    bytes + meta.len as u64,
-                )
-            }),
-            Err(_) => (0, 0),
-        }
-    };
-    drive(send, receive, time)
-}
-
-/// boringtun with one `sendto` and one `recvfrom` a datagram.
-fn boringtun(length: usize, time: Duration) -> Carried {
-    let (sender, receiver) = sockets();
-    sender
-        .connect(receiver.local_addr().expect("it is bound"))
-        .expect("loopback");
-    receiver.set_nonblocking(true).expect("an option");
-    let (mut sealer, mut opener) = peers::boringtun_pair();
-    let packet = peers::ipv4_packet(length);
-    let (mut sealed, mut datagram, mut opened) = ([0; 2_048], [0; 2_048], [0; 2_048]);
-    let send = move || {
-        let TunnResult::WriteToNetwork(datagram) = sealer.encapsulate(&packet, &mut sealed) else {
-            panic!("there is a session");
-        };
-        u64::from(sender.send(datagram).is_ok())
-    };
-    let receive = move || {
-        let Ok(received) = receiver.recv(&mut datagram) else {
-            return (0, 0);
-        };
-        match opener.decapsulate(None, &datagram[..received], &mut opened) {
-            TunnResult::WriteToTunnelV4(packet, _) => (1, packet.len() as u64),
-            _ => (0, 0),
-        }
-    };
-    drive(send, receive, time)
-}
-
-/// Runs `send` on one processor and `receive` on the other until `time` has passed.
-fn drive(
-    mut send: impl FnMut() -> u64 + Send,
-    mut receive: impl FnMut() -> (u64, u64) + Send,
-    time: Duration,
-) -> Carried {
-    let done = Arc::new(AtomicBool::new(false));
-    let started = Instant::now();
-    std::thread::scope(|scope| {
-        let sending = scope.spawn(|| {
-            pin(SENDER);
-            let mut sent = 0;
-            while started.elapsed() < time {
-                sent += send();
-            }
-            done.store(true, Ordering::Release);
-            sent
-        });
-        let receiving = scope.spawn(|| {
-            pin(RECEIVER);
-            let (mut received, mut bytes, mut in_time) = (0, 0, 0);
-            let mut end = None;
-            // Some time longer, for what is on its way.
-            while end.is_none_or(|end: Instant| end.elapsed() < Duration::from_millis(100)) {
-                let (datagrams, length) = receive();
-                received += datagrams;
-                bytes += length;
-                if end.is_none() && done.load(Ordering::Acquire) {
-                    in_time = bytes;
-                    end = Some(Instant::now());
-                }
-            }
-            (received, in_time)
-        });
-        let sent = sending.join().expect("it sends");
-        let (received, bytes) = receiving.join().expect("it receives");
-        Carried::of(bytes, sent, received, time)
-    })
+    counted.carried()
 }

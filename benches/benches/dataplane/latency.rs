@@ -12,6 +12,8 @@ use falconet_transport::PeerId;
 use crate::rig::{RECEIVER, SENDER, Side, chunks, config, connect, pin, quantile, submit, to};
 
 const LENGTH: usize = 1_440;
+/// Round trips that are not counted.
+const WARM_UP: usize = 20;
 /// Pause between two datagrams: everything sleeps again.
 const PAUSE: Duration = Duration::from_micros(500);
 
@@ -20,11 +22,9 @@ pub(crate) fn lone(report: &mut Report) {
         return;
     }
     let count = if report.is_quick() { 400 } else { 3_000 };
-    println!(
-        "  round trips of one datagram at a time; ours: 2 sockets' wakes and 2 of the caller, the echo: 2"
-    );
-    let (mut ours, mut theirs) = (Vec::new(), Vec::new());
-    let (mut our_bounces, mut their_bounces) = (Vec::new(), Vec::new());
+    println!("  round trips of one datagram at a time");
+    let (mut ours, mut theirs) = (Trips::default(), Trips::default());
+    let (mut our_bounces, mut their_bounces) = (Trips::default(), Trips::default());
     // In turn, since the machine drifts.
     for _ in 0..4 {
         ours.extend(our_round_trips(count / 4));
@@ -35,8 +35,32 @@ pub(crate) fn lone(report: &mut Report) {
     println!(
         "  api: a thread of the caller asks, with pauses; handler: the dataplane threads answer each other"
     );
-    report_quantiles(report, "latency/api", &mut ours, &mut theirs);
-    report_quantiles(report, "latency/handler", &mut our_bounces, &mut their_bounces);
+    let wakes = |trips: &Trips| trips.naps as f64 / trips.micros.len().max(1) as f64;
+    // The caller's own wake at the end is on top for `api`, and the echo has two: its own and the client's.
+    report.figure("latency/api/wakes", 1.0 + wakes(&ours), Unit::Count);
+    report.figure("latency/handler/wakes", wakes(&our_bounces), Unit::Count);
+    let (ours, theirs) = (&mut ours.micros, &mut theirs.micros);
+    let (our_bounces, their_bounces) = (&mut our_bounces.micros, &mut their_bounces.micros);
+    report_quantiles(report, "latency/api", ours, theirs);
+    report_quantiles(report, "latency/handler", our_bounces, their_bounces);
+}
+
+/// How long round trips took, and how often a dataplane thread went to sleep meanwhile, as often as it was woken.
+#[derive(Default)]
+struct Trips {
+    micros: Vec<f64>,
+    naps: u64,
+}
+
+impl Trips {
+    fn extend(&mut self, more: Trips) {
+        self.micros.extend(more.micros);
+        self.naps += more.naps;
+    }
+}
+
+fn naps(sides: [&Side; 2]) -> u64 {
+    sides.iter().map(|side| side.dataplane.stats().data_thread.naps).sum()
 }
 
 fn report_quantiles(report: &mut Report, name: &str, ours: &mut [f64], theirs: &mut [f64]) {
@@ -55,17 +79,20 @@ struct Bounce {
     echo: Echo,
     last: Option<Instant>,
     left: usize,
-    micros: Sender<f64>,
+    micros: Vec<f64>,
+    /// Told once at the end: whoever is told wakes, on one of the two processors.
+    done: Sender<Vec<f64>>,
 }
 
 impl Consumer for Bounce {
     fn deliver(&mut self, batch: Vec<Inbound>) -> Result<(), Full> {
         let now = Instant::now();
         if let Some(last) = self.last.replace(now) {
-            // The bench may have gone.
-            let _ = self.micros.send((now - last).as_secs_f64() * 1e6);
+            self.micros.push((now - last).as_secs_f64() * 1e6);
         }
         if self.left == 0 {
+            // The bench may have gone.
+            let _ = self.done.send(std::mem::take(&mut self.micros));
             return Ok(());
         }
         self.left -= 1;
@@ -74,14 +101,15 @@ impl Consumer for Bounce {
 }
 
 /// Round trips of one datagram that two dataplane threads bounce: two wakes each, as the echo and its client have.
-fn bounces(count: usize) -> Vec<f64> {
-    let (micros, measured) = channel();
+fn bounces(count: usize) -> Trips {
+    let (done, measured) = channel();
     let (near, far) = (Echo::default(), Echo::default());
     let bounce = Bounce {
         echo: near.clone(),
         last: None,
-        left: count + 20,
-        micros,
+        left: count + WARM_UP,
+        micros: Vec::with_capacity(count + WARM_UP),
+        done,
     };
     let (a, b) = (
         Side::start(1, config(SENDER, "a"), bounce),
@@ -90,9 +118,17 @@ fn bounces(count: usize) -> Vec<f64> {
     near.0.get_or_init(|| a.dataplane.sender());
     far.0.get_or_init(|| b.dataplane.sender());
     connect(&a, &b, Some(Suite::ChaCha20Poly1305));
+    let before = naps([&a, &b]);
     submit(&a, to(Recipients::One(PeerId(0)), chunks(1, LENGTH)));
-    let next = || measured.recv_timeout(Duration::from_secs(1)).ok();
-    std::iter::from_fn(next).take(count + 20).skip(20).collect()
+    // A lost datagram ends it early.
+    let mut micros = measured.recv_timeout(Duration::from_secs(10)).unwrap_or_default();
+    let naps = naps([&a, &b]) - before;
+    let each = naps as f64 / micros.len().max(1) as f64;
+    micros.drain(..micros.len().min(WARM_UP));
+    Trips {
+        naps: (each * micros.len() as f64) as u64,
+        micros,
+    }
 }
 
 /// Tells the caller of each datagram.
@@ -125,7 +161,7 @@ impl Consumer for Echo {
     }
 }
 
-fn our_round_trips(count: usize) -> Vec<f64> {
+fn our_round_trips(count: usize) -> Trips {
     let (told, returned): (_, Receiver<()>) = channel();
     let echo = Echo::default();
     let (a, b) = (
@@ -134,14 +170,20 @@ fn our_round_trips(count: usize) -> Vec<f64> {
     );
     echo.0.get_or_init(|| b.dataplane.sender());
     connect(&a, &b, Some(Suite::ChaCha20Poly1305));
-    let a = &a;
-    round_trips(count, PAUSE, move || {
-        submit(a, to(Recipients::One(PeerId(0)), chunks(1, LENGTH)));
+    let (near, before) = (&a, naps([&a, &b]));
+    let micros = round_trips(count, PAUSE, move || {
+        submit(near, to(Recipients::One(PeerId(0)), chunks(1, LENGTH)));
         returned.recv_timeout(Duration::from_secs(1)).is_ok()
-    })
+    });
+    let naps = naps([&a, &b]) - before;
+    Trips {
+        // Those of the first round trips, which are not in `micros`, too.
+        naps: naps * micros.len() as u64 / (micros.len() as u64 + WARM_UP as u64),
+        micros,
+    }
 }
 
-fn echo_round_trips(count: usize, pause: Duration) -> Vec<f64> {
+fn echo_round_trips(count: usize, pause: Duration) -> Trips {
     let server = UdpSocket::bind("127.0.0.1:0").expect("loopback");
     let address = server.local_addr().expect("it is bound");
     let (stop, mut stopped) = tokio::sync::oneshot::channel::<()>();
@@ -164,14 +206,14 @@ fn echo_round_trips(count: usize, pause: Duration) -> Vec<f64> {
         .set_read_timeout(Some(Duration::from_secs(1)))
         .expect("an option");
     let (datagram, mut buffer) = (vec![0x5a; LENGTH], [0; 2_048]);
-    let times = round_trips(count, pause, || {
+    let micros = round_trips(count, pause, || {
         client.send(&datagram).expect("loopback");
         client.recv(&mut buffer).is_ok()
     });
     stop.send(()).expect("the echo listens");
     client.send(&datagram).expect("loopback");
     thread.join().expect("the echo ends");
-    times
+    Trips { micros, naps: 0 }
 }
 
 /// Microseconds of each of `count` round trips; the first ones warm up.
@@ -180,12 +222,12 @@ fn round_trips(count: usize, pause: Duration, mut once: impl FnMut() -> bool + S
         let thread = scope.spawn(|| {
             pin(SENDER);
             let mut times = Vec::with_capacity(count);
-            for round in 0..count + 20 {
+            for round in 0..count + WARM_UP {
                 if !pause.is_zero() {
                     std::thread::sleep(pause);
                 }
                 let started = Instant::now();
-                if once() && round >= 20 {
+                if once() && round >= WARM_UP {
                     times.push(started.elapsed().as_secs_f64() * 1e6);
                 }
             }
