@@ -2,7 +2,7 @@
 //! (`docs/spec/broadcast.md#clock`).
 
 use std::collections::BTreeMap;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use falconet_crypto::IdentityKey;
 
@@ -10,6 +10,8 @@ use falconet_crypto::IdentityKey;
 const SAMPLES: usize = 9;
 /// Fewer say nothing: one of them may have been under way for long.
 const MIN_SAMPLES: usize = 3;
+/// An author's messages that the window refuses are looked at this often: what lies between may be the same one.
+const REFUSED_INTERVAL: Duration = Duration::from_secs(1);
 
 /// What is known of an author's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +36,11 @@ pub(crate) struct Clocks {
 struct Clock {
     /// The latest last.
     samples: Vec<i64>,
+    /// Those in a row that the window has refused, and when one was last looked at.
+    refused: Vec<i64>,
+    refused_at: Option<Instant>,
+    /// The greatest timestamp that it signed, in milliseconds: what is not above it may be a replay.
+    greatest_ms: u64,
     is_reported: bool,
 }
 
@@ -55,6 +62,8 @@ impl Clocks {
         }
         // 48 bits each: the difference fits.
         clock.samples.push(ours_ms as i64 - theirs_ms as i64);
+        clock.refused.clear();
+        clock.greatest_ms = clock.greatest_ms.max(theirs_ms);
         let skew = clock.estimate(author)?;
         let distance = skew.offset_ms.unsigned_abs();
         if distance <= self.warn_at_ms / 2 {
@@ -62,6 +71,37 @@ impl Clocks {
         }
         let is_news = distance > self.warn_at_ms && !clock.is_reported;
         clock.is_reported |= is_news;
+        is_news.then_some(skew)
+    }
+
+    /// Whether a message that the window refuses is worth a check of its signature: once a second and author.
+    pub(crate) fn wants_refused(&mut self, author: IdentityKey, now: Instant, theirs_ms: u64) -> bool {
+        let clock = self.authors.entry(author).or_default();
+        let is_recent = |at| now.saturating_duration_since(at) < REFUSED_INTERVAL;
+        if theirs_ms <= clock.greatest_ms || clock.refused_at.is_some_and(is_recent) {
+            return false;
+        }
+        clock.refused_at = Some(now);
+        true
+    }
+
+    /// Takes the timestamp of such a message, whose signature is good. Returns what is to be reported: with the third in
+    /// a row, once, as [`Clocks::sample`].
+    pub(crate) fn sample_refused(
+        &mut self,
+        author: IdentityKey,
+        ours_ms: u64,
+        theirs_ms: u64,
+    ) -> Option<ClockSkew> {
+        let clock = self.authors.entry(author).or_default();
+        clock.greatest_ms = theirs_ms;
+        if clock.refused.len() == MIN_SAMPLES {
+            clock.refused.remove(0);
+        }
+        clock.refused.push(ours_ms as i64 - theirs_ms as i64);
+        let skew = estimate(author, &clock.refused)?;
+        let is_news = !clock.is_reported;
+        clock.is_reported = true;
         is_news.then_some(skew)
     }
 
@@ -80,17 +120,21 @@ impl Clocks {
 
 impl Clock {
     fn estimate(&self, peer: IdentityKey) -> Option<ClockSkew> {
-        let samples = self.samples.len();
-        let mut sorted = self.samples.clone();
-        sorted.sort_unstable();
-        // The lower of the two in the middle: delay only ever adds.
-        let offset_ms = *sorted.get((samples.max(1) - 1) / 2)?;
-        (samples >= MIN_SAMPLES).then_some(ClockSkew {
-            peer,
-            offset_ms,
-            samples,
-        })
+        estimate(peer, &self.samples)
     }
+}
+
+fn estimate(peer: IdentityKey, samples: &[i64]) -> Option<ClockSkew> {
+    let mut sorted = samples.to_vec();
+    sorted.sort_unstable();
+    let samples = samples.len();
+    // The lower of the two in the middle: delay only ever adds.
+    let offset_ms = *sorted.get((samples.max(1) - 1) / 2)?;
+    (samples >= MIN_SAMPLES).then_some(ClockSkew {
+        peer,
+        offset_ms,
+        samples,
+    })
 }
 
 #[cfg(test)]

@@ -92,6 +92,9 @@ impl Engine {
             match self.screen(now, place, *from, chunk) {
                 Ok(candidate) => candidates.push(candidate),
                 Err(reason) => {
+                    if reason == Discard::Timestamp {
+                        self.sample_refused(now, *from, chunk);
+                    }
                     self.stats.count_discard(reason);
                     outcome(place, Err(reason));
                 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 use falconet_crypto::Signer;
 
 use crate::test_support::{CALM, Cluster, EPOCH, payload, secret, set_of};
-use crate::{BroadcastError, Discard, Epoch, Event, NodeIndex, Round};
+use crate::{BroadcastError, Discard, Epoch, Event, NodeIndex, Round, Sender};
 
 const LEADER: NodeIndex = NodeIndex::new(0);
 const NEXT: Epoch = Epoch::new(EPOCH.number() + 1);
@@ -130,6 +130,77 @@ fn an_authors_wrong_clock_is_told_while_its_messages_are_still_taken() {
         assert!((-2_600..-2_500).contains(&skews[0].offset_ms), "{skews:?}");
         assert_eq!(cluster.deliveries(NodeIndex::new(node as u16)).len(), 3);
         assert_eq!(cluster.engines[node].clock_offsets().count(), 1);
+    }
+}
+
+/// docs/spec/broadcast.md#refused-clock: a node whose clock has jumped hears nothing, and says why.
+#[test]
+fn a_clock_that_has_jumped_past_the_window_is_told_and_replays_are_no_clock() {
+    let mut cluster = Cluster::new(&[1; 3]);
+    let mut chunks = Vec::new();
+    for round in 1..=5 {
+        cluster.now = cluster.now.after(Duration::from_secs(2));
+        let now = cluster.now;
+        cluster.engines[0]
+            .broadcast(now, EPOCH, Round::from(round), payload(700, round as u8))
+            .unwrap();
+        cluster.collect(LEADER);
+        let of_round = cluster.in_flight.drain(..).find(|chunk| chunk.to.as_usize() == 1);
+        chunks.push((now, of_round.unwrap().chunk));
+    }
+    let sender = Sender::Validator(cluster.identity(LEADER));
+    let engine = &mut cluster.engines[1];
+    let behind = |now: falconet_crypto::Now| falconet_crypto::Now {
+        unix: now.unix - Duration::from_secs(3_600),
+        ..now
+    };
+    let mut told = Vec::new();
+    for (round, (now, chunk)) in chunks.iter().enumerate() {
+        // The second comes thrice, the first again later, and one by a stranger's hand.
+        for again in [chunk, chunk, &chunks[0].1] {
+            assert_eq!(
+                engine.handle_chunk(behind(*now), sender, again.clone()),
+                Err(Discard::Timestamp)
+            );
+        }
+        while let Some(event) = engine.poll_event() {
+            if let Event::ClockSkew(skew) = event {
+                told.push((round, skew.offset_ms, skew.samples));
+            }
+        }
+    }
+    assert_eq!(told, [(2, -3_600_000, 3)]);
+    assert_eq!(
+        engine.stats().signatures_checked,
+        0,
+        "nothing is taken out of a budget"
+    );
+}
+
+#[test]
+fn forged_timestamps_are_no_clock() {
+    let mut cluster = Cluster::new(&[1; 3]);
+    let now = cluster.now;
+    cluster.engines[0]
+        .broadcast(now, EPOCH, Round::from(1), payload(700, 1))
+        .unwrap();
+    cluster.collect(LEADER);
+    let chunk = cluster
+        .in_flight
+        .drain(..)
+        .find(|chunk| chunk.to.as_usize() == 1)
+        .unwrap()
+        .chunk;
+    let sender = Sender::Validator(cluster.identity(NodeIndex::new(2)));
+    for second in 1..=9_u64 {
+        let mut forged = chunk.to_vec();
+        let mut header = crate::ChunkView::parse(&chunk).unwrap().header;
+        header.timestamp_ms += second * 100_000;
+        header.encode(&mut forged);
+        let at = now.after(Duration::from_secs(second));
+        let refused = cluster.engines[1].handle_chunk(at, sender, forged.into());
+        assert_eq!(refused, Err(Discard::Timestamp));
+        assert_eq!(cluster.engines[1].poll_event(), None);
     }
 }
 

@@ -1,16 +1,17 @@
 //! The first chunk of a message: its signature is checked, its geometry derived, its symbols assigned.
 
+use bytes::Bytes;
 use falconet_crypto::{IdentityKey, Now};
 
 use super::Candidate;
 use crate::assignment::Assignment;
 use crate::discard::Discard;
 use crate::engine::Engine;
-use crate::events::Event;
+use crate::events::{Event, Sender};
 use crate::geometry::Geometry;
-use crate::header::Header;
+use crate::header::{ChunkView, Header};
 use crate::ids::MessageId;
-use crate::merkle::{Climb, Hash};
+use crate::merkle::{Climb, Hash, leaf_hash};
 use crate::message::{Commitment, Message, Receiving, State};
 use crate::repair::Askers;
 
@@ -89,6 +90,31 @@ impl Engine {
     fn sample_clock(&mut self, now: Now, author: IdentityKey, timestamp_ms: u64) {
         if let Some(skew) = self.clocks.sample(author, now.unix_ms(), timestamp_ms) {
             self.push_event(Event::ClockSkew(skew));
+        }
+    }
+
+    /// A chunk whose timestamp the window refuses: if its author has signed that, one of the two clocks is wrong.
+    // docs/spec/broadcast.md#refused-clock
+    pub(super) fn sample_refused(&mut self, now: Now, from: Sender, chunk: &Bytes) {
+        let Ok(view) = ChunkView::parse(chunk) else { return };
+        let Ok(id) = self.name(&view.header) else { return };
+        let Ok(sender) = self.sender(from, id) else { return };
+        let member = self
+            .epochs
+            .get(id.epoch)
+            .and_then(|epoch| epoch.set.get(id.author));
+        let Some(author) = member.map(|member| member.identity) else {
+            return;
+        };
+        let theirs_ms = view.header.timestamp_ms;
+        if !sender.is_authenticated || !self.clocks.wants_refused(author, now.instant, theirs_ms) {
+            return;
+        }
+        let root = Climb::new(view.header.index, leaf_hash(view.symbol), view.proof).root();
+        if self.is_signed(&author, &view, &root) {
+            let skew = self.clocks.sample_refused(author, now.unix_ms(), theirs_ms);
+            skew.into_iter()
+                .for_each(|skew| self.push_event(Event::ClockSkew(skew)));
         }
     }
 }

@@ -1,11 +1,12 @@
 //! What an author signed: checked within budgets, remembered, and compared with what it signed before.
 
-use falconet_crypto::{Now, Purpose, Signature};
+use falconet_crypto::{IdentityKey, Now, Purpose, Signature};
 
 use super::Candidate;
 use crate::discard::Discard;
 use crate::engine::Engine;
 use crate::events::{Equivocation, Event, SignedRoot};
+use crate::header::ChunkView;
 use crate::merkle::{Climb, Hash};
 
 impl Engine {
@@ -76,28 +77,33 @@ impl Engine {
             return Err(Discard::VerificationBudget);
         }
         self.stats.signatures_checked += 1;
-        let author = epoch.set.get(id.author).ok_or(Discard::Author)?;
-        let commitment = candidate.view.header.commitment_bytes();
-        let (commitment, signature) = (commitment.as_slice(), candidate.view.signature);
-        let network = &self.config.network;
+        let author = epoch.set.get(id.author).ok_or(Discard::Author)?.identity;
+        if self.is_signed(&author, &candidate.view, root) {
+            Ok(())
+        } else {
+            Err(Discard::Signature)
+        }
+    }
+
+    /// Whether the author has signed this header and root. Spends no budget.
+    pub(super) fn is_signed(&self, author: &IdentityKey, view: &ChunkView<'_>, root: &Hash) -> bool {
+        let commitment = view.header.commitment_bytes();
+        let (commitment, network) = (commitment.as_slice(), &self.config.network);
         let signed: [&[u8]; 5] = [
             network.as_bytes(),
-            author.identity.as_bytes(),
+            author.as_bytes(),
             commitment,
             root,
-            signature,
+            view.signature,
         ];
         if self.shared.as_ref().is_some_and(|shared| shared.is_good(&signed)) {
-            return Ok(());
+            return true;
         }
-        let signature = Signature::from_bytes(*signature);
-        author
-            .identity
-            .verify(Purpose::Chunk, network, &[commitment, root], &signature)
-            .map_err(|_| Discard::Signature)?;
-        if let Some(shared) = &self.shared {
+        let signature = Signature::from_bytes(*view.signature);
+        let verified = author.verify(Purpose::Chunk, network, &[commitment, root], &signature);
+        if let Some(shared) = self.shared.as_ref().filter(|_| verified.is_ok()) {
             shared.remember_good(&signed);
         }
-        Ok(())
+        verified.is_ok()
     }
 }
