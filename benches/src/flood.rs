@@ -62,3 +62,34 @@ impl<'a> Flood<'a> {
         sent
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SHORT: Duration = Duration::from_millis(1);
+
+    #[test]
+    #[should_panic(expected = "nothing but this machine")]
+    fn another_machine_is_not_flooded() {
+        let _ = Flood::new("192.0.2.1:9".parse().expect("an address"), Some(1.0), SHORT);
+    }
+
+    #[test]
+    #[should_panic(expected = "nothing but this machine")]
+    fn another_machine_is_not_flooded_by_ipv6() {
+        let _ = Flood::new("[2001:db8::1]:9".parse().expect("an address"), None, SHORT);
+    }
+
+    #[test]
+    #[should_panic(expected = "no flood is longer")]
+    fn a_flood_ends() {
+        let _ = Flood::new("127.0.0.1:9".parse().expect("an address"), None, 2 * LONGEST);
+    }
+
+    #[test]
+    fn what_is_sent_keeps_to_the_rate() {
+        let flood = Flood::new("[::1]:9".parse().expect("an address"), Some(0.0), SHORT);
+        assert_eq!(flood.run(1, |_| panic!("nothing may be sent at a rate of 0")), 0);
+    }
+}

@@ -10,7 +10,9 @@ pub use contest::Contest;
 pub use report::{Report, Unit};
 
 pub mod flood;
+pub mod initiations;
 pub mod machine;
+pub mod paired;
 pub mod peers;
 pub mod rig;
 

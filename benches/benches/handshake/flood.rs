@@ -9,13 +9,13 @@ use std::time::{Duration, Instant};
 
 use falconet::Stats;
 use falconet_benches::flood::Flood;
+use falconet_benches::initiations::{Attack, Kind};
 use falconet_benches::machine::{kernel_time, resident};
 use falconet_benches::rig::{Count, RECEIVER, SENDER, Side, config, pin, processor_time, quantile};
 use falconet_benches::{Report, Unit};
 use falconet_crypto::TransportSecret;
 use falconet_transport::TransportConfig;
 
-use crate::attack::{Attack, Kind};
 use crate::probe::Probe;
 use crate::stage::{Stage, Traffic};
 

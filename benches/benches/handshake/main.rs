@@ -5,7 +5,6 @@
 //! The flood is on the loopback interface only, bounded in time and number, and takes five minutes (`--quick`: one
 //! minute).
 
-mod attack;
 mod flood;
 mod messages;
 mod probe;

@@ -23,7 +23,7 @@ const ADDRESSES: u64 = 65_536;
 
 /// What is wrong with an initiation, and where it comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub enum Kind {
     /// Noise of the right length.
     Random,
     /// An initiation whose mac1 is noise.
@@ -35,9 +35,11 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    pub(crate) const ALL: [Kind; 4] = [Kind::Random, Kind::BadMac1, Kind::OneAddress, Kind::ManyAddresses];
+    /// All of them.
+    pub const ALL: [Kind; 4] = [Kind::Random, Kind::BadMac1, Kind::OneAddress, Kind::ManyAddresses];
 
-    pub(crate) fn name(self) -> &'static str {
+    /// As it stands in names of figures.
+    pub fn name(self) -> &'static str {
         match self {
             Kind::Random => "random",
             Kind::BadMac1 => "bad-mac1",
@@ -48,7 +50,7 @@ impl Kind {
 }
 
 /// An attack that is ready to be sent.
-pub(crate) struct Attack {
+pub struct Attack {
     kind: Kind,
     messages: Vec<[u8; INITIATION_LEN]>,
     sockets: Vec<(UdpSocket, UdpSocketState)>,
@@ -56,7 +58,7 @@ pub(crate) struct Attack {
 
 impl Attack {
     /// On whoever holds `victim`.
-    pub(crate) fn new(kind: Kind, victim: &TransportPublicKey) -> Self {
+    pub fn new(kind: Kind, victim: &TransportPublicKey) -> Self {
         let mut rng = ChaCha20Rng::seed_from_u64(kind as u64);
         let (count, address) = match kind {
             // The source address is chosen by message.
@@ -76,8 +78,13 @@ impl Attack {
         }
     }
 
+    /// The message of this number.
+    pub fn message(&self, number: u64) -> &[u8] {
+        &self.messages[number as usize % MESSAGES]
+    }
+
     /// Sends the message of this number to `target`; says whether it left.
-    pub(crate) fn send(&self, target: SocketAddr, number: u64) -> bool {
+    pub fn send(&self, target: SocketAddr, number: u64) -> bool {
         let place = number % ADDRESSES;
         let [.., high, low] = place.to_be_bytes();
         let source = Ipv4Addr::new(127, 1, high, low);
@@ -85,7 +92,7 @@ impl Attack {
         let transmit = Transmit {
             destination: target,
             ecn: None,
-            contents: &self.messages[number as usize % MESSAGES],
+            contents: self.message(number),
             segment_size: None,
             src_ip: (self.kind == Kind::ManyAddresses).then_some(IpAddr::V4(source)),
         };
