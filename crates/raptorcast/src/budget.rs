@@ -26,6 +26,19 @@ impl Budget {
         self.spend_many(now, 1)
     }
 
+    /// Whether [`Budget::spend`] would refuse.
+    pub(crate) fn is_spent(&self, now: Instant) -> bool {
+        let from = self.spent_until.map_or(now, |until| until.max(now));
+        from + self.per_unit > now + BURST
+    }
+
+    /// Gives a unit back that was spent.
+    pub(crate) fn refund(&mut self) {
+        self.spent_until = self
+            .spent_until
+            .and_then(|until| until.checked_sub(self.per_unit));
+    }
+
     /// Takes so many units, or none if there are fewer.
     pub(crate) fn spend_many(&mut self, now: Instant, units: u32) -> bool {
         let from = self.spent_until.map_or(now, |until| until.max(now));
@@ -52,6 +65,10 @@ mod tests {
         let allowed = |budget: &mut Budget, now| (0..100).filter(|_| budget.spend(now)).count();
         assert_eq!(allowed(&mut budget, start), 10);
         assert_eq!(allowed(&mut budget, start + Duration::from_millis(300)), 3);
+        assert!(budget.is_spent(start + Duration::from_millis(300)));
+        budget.refund();
+        assert!(!budget.is_spent(start + Duration::from_millis(300)));
+        assert_eq!(allowed(&mut budget, start + Duration::from_millis(300)), 1);
         let later = start + Duration::from_secs(3600);
         assert_eq!(allowed(&mut budget, later), 10);
         let later = later + Duration::from_millis(500);

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use crate::config::{EngineConfig, message_memory};
 use crate::events::{Expiry, ExpiryReason};
-use crate::ids::{Epoch, MessageId, Round};
+use crate::ids::{Epoch, MessageId, NodeIndex, Round};
 use crate::message::{Message, State};
 use crate::repair::Kept;
 use crate::trace::{MessageTrace, Outcome};
@@ -40,6 +40,9 @@ pub(crate) struct Cache {
     /// Delivered messages that are kept to answer repair requests, oldest first, and their bytes.
     kept: VecDeque<(MessageId, usize)>,
     kept_bytes: usize,
+    /// By author, the greatest timestamp in milliseconds of a message that had to be forgotten before its time: nothing
+    /// that is not above it can be told from a replay.
+    forgotten_ms: BTreeMap<(Epoch, NodeIndex), u64>,
     /// Of messages that were given up, until the engine takes them.
     traces: Vec<MessageTrace>,
 }
@@ -64,6 +67,7 @@ impl Cache {
             receiving_bytes: 0,
             kept: VecDeque::new(),
             kept_bytes: 0,
+            forgotten_ms: BTreeMap::new(),
             traces: Vec::new(),
         }
     }
@@ -79,6 +83,13 @@ impl Cache {
     /// Incomplete messages, and the bytes counted for them.
     pub(crate) const fn receiving(&self) -> (usize, usize) {
         (self.receiving, self.receiving_bytes)
+    }
+
+    /// Whether a message that is not known may be one that had to be forgotten.
+    // docs/spec/chunk.md#forgotten
+    pub(crate) fn is_forgotten(&self, id: MessageId, timestamp_ms: u64) -> bool {
+        let greatest = self.forgotten_ms.get(&(id.epoch, id.author));
+        greatest.is_some_and(|greatest| timestamp_ms <= *greatest)
     }
 
     /// The traces of messages that were given up since the last call.
@@ -169,6 +180,7 @@ impl Cache {
             .copied()
             .collect();
         gone.into_iter().for_each(|id| self.forget(id));
+        self.forgotten_ms.retain(|(known, _), _| *known != epoch);
         expired
     }
 
@@ -238,10 +250,10 @@ impl Cache {
             .count();
         if per_author >= self.limits.remembered_per_author {
             let oldest = self.finished_ids().find(|other| other.author == id.author);
-            oldest.into_iter().for_each(|id| self.forget(id));
+            oldest.into_iter().for_each(|id| self.forget_early(id));
         } else if self.messages.len() - self.receiving >= self.limits.remembered_slots {
             let oldest = self.finished_ids().next();
-            oldest.into_iter().for_each(|id| self.forget(id));
+            oldest.into_iter().for_each(|id| self.forget_early(id));
         }
     }
 
@@ -283,6 +295,15 @@ impl Cache {
         message.state = State::Abandoned;
         self.finish(now, id);
         Some(expiry)
+    }
+
+    /// Forgets a message that could still come again.
+    fn forget_early(&mut self, id: MessageId) {
+        if let Some(message) = self.messages.get(&id) {
+            let greatest = self.forgotten_ms.entry((id.epoch, id.author)).or_default();
+            *greatest = message.timestamp_ms.max(*greatest);
+        }
+        self.forget(id);
     }
 
     fn forget(&mut self, id: MessageId) {

@@ -72,13 +72,16 @@ discards! {
     RepairBudget = "repair_budget",
     /// The message is decoded, and the symbol is not ours to relay.
     AlreadyDecoded = "already_decoded",
-    /// The message was dropped before: tainted, expired or evicted.
+    /// The message was dropped before: tainted, expired or evicted; or it is no newer than one of its author's that had
+    /// to be forgotten.
     Abandoned = "abandoned",
     /// The author committed to something else in the same round.
     Equivocation = "equivocation",
     /// The proof does not lead to the signed root.
     Proof = "proof",
-    /// No signature check is left in the budget of this sender.
+    /// This sender has brought more bad proofs than can be forgiven.
+    ProofBudget = "proof_budget",
+    /// No signature check is left in the budget of this sender, or of the author.
     VerificationBudget = "verification_budget",
     /// The signature is not the author's.
     Signature = "signature",

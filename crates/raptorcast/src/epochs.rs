@@ -29,8 +29,10 @@ pub(crate) struct EpochState {
     pub(crate) schedule: Option<Schedule>,
     /// Whether all other members are known to accept chunks of version 1.
     pub(crate) is_capable: bool,
-    /// Signature checks by sender.
+    /// Signature checks, by sender if they fail, by author if they do not.
     verifications: Vec<Budget>,
+    /// Proofs that lead nowhere, by sender.
+    bad_proofs: Vec<Budget>,
     /// Relayed symbols by author.
     relays: Vec<Budget>,
     /// Symbols to answer with, by who asks.
@@ -51,6 +53,7 @@ impl EpochState {
             schedule: None,
             is_capable: false,
             verifications: vec![Budget::new(config.verifications_per_validator); set.len()],
+            bad_proofs: vec![Budget::new(config.verifications_per_validator); set.len()],
             relays: vec![Budget::new(relays); set.len()],
             repairs: vec![Budget::new(config.repair_symbols_per_peer); set.len()],
             attempts: vec![Budget::new(attempts); set.len()],
@@ -59,11 +62,49 @@ impl EpochState {
         }
     }
 
-    /// Whether this member's session may cost us another signature check.
-    pub(crate) fn spend_verification(&mut self, sender: NodeIndex, now: Instant) -> bool {
-        self.verifications
-            .get_mut(sender.as_usize())
-            .is_some_and(|budget| budget.spend(now))
+    /// Whether this member's session may cost us a check of a signature that claims to be this author's. A good one is
+    /// charged to the author, who therefore needs room for it, too.
+    // docs/spec/broadcast.md#charge
+    pub(crate) fn may_verify(&self, sender: NodeIndex, author: NodeIndex, now: Instant) -> bool {
+        let has_room = |node: NodeIndex| {
+            let budget = self.verifications.get(node.as_usize());
+            budget.is_some_and(|budget| !budget.is_spent(now))
+        };
+        has_room(sender) && has_room(author)
+    }
+
+    /// Charges the sender with a check, if [`EpochState::may_verify`].
+    pub(crate) fn spend_verification(&mut self, sender: NodeIndex, author: NodeIndex, now: Instant) -> bool {
+        self.may_verify(sender, author, now)
+            && self
+                .verifications
+                .get_mut(sender.as_usize())
+                .is_some_and(|budget| budget.spend(now))
+    }
+
+    /// The signature was good: who relayed it is not charged, but its author.
+    pub(crate) fn charge_author(&mut self, sender: NodeIndex, author: NodeIndex, now: Instant) {
+        if let Some(budget) = self.verifications.get_mut(sender.as_usize()) {
+            budget.refund();
+        }
+        if let Some(budget) = self.verifications.get_mut(author.as_usize()) {
+            budget.spend(now);
+        }
+    }
+
+    /// Whether this member's session has brought more bad proofs than can be forgiven, so that nothing of it is worth
+    /// a hash.
+    // docs/spec/broadcast.md#charge
+    pub(crate) fn is_in_disgrace(&self, sender: NodeIndex, now: Instant) -> bool {
+        let budget = self.bad_proofs.get(sender.as_usize());
+        budget.is_some_and(|budget| budget.is_spent(now))
+    }
+
+    /// Charges this member's session with a bad proof.
+    pub(crate) fn charge_bad_proof(&mut self, sender: NodeIndex, now: Instant) {
+        if let Some(budget) = self.bad_proofs.get_mut(sender.as_usize()) {
+            budget.spend(now);
+        }
     }
 
     /// Whether this author may make us relay another symbol.

@@ -89,7 +89,7 @@ impl Engine {
                 outcome(place, handled);
                 continue;
             }
-            match self.screen(now, place, *from, chunk) {
+            match self.screen(now, (place, *from, chunk), &candidates) {
                 Ok(candidate) => candidates.push(candidate),
                 Err(reason) => {
                     if reason == Discard::Timestamp {
@@ -111,13 +111,12 @@ impl Engine {
     }
 
     /// The checks before anything is hashed. Those that depend on the message are repeated when its turn comes: a
-    /// chunk before it in the batch may have changed the answer.
+    /// chunk before it in the batch may have changed the answer. `earlier` are those that have passed.
     fn screen<'a>(
         &self,
         now: Now,
-        place: usize,
-        from: Sender,
-        chunk: &'a Bytes,
+        (place, from, chunk): (usize, Sender, &'a Bytes),
+        earlier: &[Candidate<'_>],
     ) -> Result<Candidate<'a>, Discard> {
         if chunk.len() > self.config.chunk.bytes() {
             return Err(Discard::Oversized);
@@ -130,9 +129,11 @@ impl Engine {
         let id = self.name(&view.header)?;
         let sender = self.sender(from, id)?;
         match self.cache.get(id) {
-            None => {}
+            None if earlier.iter().any(|other| other.id == id) => {}
+            None => self.check_may_open(now, id, sender, &view.header)?,
             Some(known) if known.commitment.header == view.header.commitment_bytes() => {
                 known.admit(&view, sender)?;
+                self.check_standing(now, id, sender)?;
             }
             Some(known) if known.is_equivocal => return Err(Discard::Equivocation),
             Some(_) => {}
@@ -174,6 +175,35 @@ impl Engine {
             Some(_) => {}
         }
         self.take_symbol(now, candidate, climb)
+    }
+
+    /// Whether a message that is not known may be opened: an open that cannot be paid for is not worth a hash.
+    fn check_may_open(
+        &self,
+        now: Now,
+        id: MessageId,
+        sender: Member,
+        header: &Header,
+    ) -> Result<(), Discard> {
+        if self.cache.is_forgotten(id, header.timestamp_ms) {
+            return Err(Discard::Abandoned);
+        }
+        let epoch = self.epochs.get(id.epoch).ok_or(Discard::Epoch)?;
+        let has_budget = if sender.is_authenticated {
+            epoch.may_verify(sender.node, id.author, now.instant)
+        } else {
+            !self.plain_verifications.is_spent(now.instant)
+        };
+        has_budget.then_some(()).ok_or(Discard::VerificationBudget)
+    }
+
+    // docs/spec/broadcast.md#charge
+    fn check_standing(&self, now: Now, id: MessageId, sender: Member) -> Result<(), Discard> {
+        let epoch = self.epochs.get(id.epoch).ok_or(Discard::Epoch)?;
+        if sender.is_authenticated && epoch.is_in_disgrace(sender.node, now.instant) {
+            return Err(Discard::ProofBudget);
+        }
+        Ok(())
     }
 
     fn check_windows(&self, now: Now, header: &Header) -> Result<(), Discard> {
@@ -234,12 +264,21 @@ impl Engine {
         climb: &mut Climb<'_>,
     ) -> Result<(), Discard> {
         let (id, view) = (candidate.id, &candidate.view);
+        self.cache
+            .get(id)
+            .ok_or(Discard::Abandoned)?
+            .admit(view, candidate.sender)?;
+        self.check_standing(now, id, candidate.sender)?;
         let message = self.cache.get_mut(id).ok_or(Discard::Abandoned)?;
         let admitted = message.admit(view, candidate.sender)?;
         let knows_signature = message.commitment.knows(view.signature);
         let leads_to_root = message.verify(climb);
         if leads_to_root.is_err() && !knows_signature {
             return self.handle_other_commitment(now, candidate, climb);
+        }
+        if leads_to_root.is_err() && candidate.sender.is_authenticated {
+            let epoch = self.epochs.get_mut(id.epoch).ok_or(Discard::Epoch)?;
+            epoch.charge_bad_proof(candidate.sender.node, now.instant);
         }
         leads_to_root?;
         if !knows_signature {

@@ -44,13 +44,23 @@ pub struct Stats {
     pub equivocations: u64,
     /// Events that nobody polled in time.
     pub events_dropped: u64,
-    discards: [u64; Discard::ALL.len()],
+    discards: Discards,
+}
+
+/// One counter a reason.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Discards([u64; Discard::ALL.len()]);
+
+impl Default for Discards {
+    fn default() -> Self {
+        Self([0; Discard::ALL.len()])
+    }
 }
 
 impl Stats {
     /// Chunks dropped for this reason.
     pub fn discarded(&self, reason: Discard) -> u64 {
-        self.discards[reason as usize]
+        self.discards.0[reason as usize]
     }
 
     /// Every reason that occurred, and how often.
@@ -62,6 +72,6 @@ impl Stats {
     }
 
     pub(crate) fn count_discard(&mut self, reason: Discard) {
-        self.discards[reason as usize] += 1;
+        self.discards.0[reason as usize] += 1;
     }
 }

@@ -25,6 +25,10 @@ impl Engine {
         climb: &mut Climb<'_>,
     ) -> Result<(), Discard> {
         let (id, header) = (candidate.id, &candidate.view.header);
+        // A message before it in the batch may have made us forget.
+        if self.cache.is_forgotten(id, header.timestamp_ms) {
+            return Err(Discard::Abandoned);
+        }
         let root = climb.root();
         self.verify_signature(now, candidate, &root)?;
         let geometry = self.geometry_of(id, header);

@@ -69,7 +69,7 @@ impl Engine {
         let (id, sender) = (candidate.id, candidate.sender);
         let epoch = self.epochs.get_mut(id.epoch).ok_or(Discard::Epoch)?;
         let has_budget = if sender.is_authenticated {
-            epoch.spend_verification(sender.node, now.instant)
+            epoch.spend_verification(sender.node, id.author, now.instant)
         } else {
             self.plain_verifications.spend(now.instant)
         };
@@ -78,11 +78,13 @@ impl Engine {
         }
         self.stats.signatures_checked += 1;
         let author = epoch.set.get(id.author).ok_or(Discard::Author)?.identity;
-        if self.is_signed(&author, &candidate.view, root) {
-            Ok(())
-        } else {
-            Err(Discard::Signature)
+        if !self.is_signed(&author, &candidate.view, root) {
+            return Err(Discard::Signature);
         }
+        if let Some(epoch) = self.epochs.get_mut(id.epoch).filter(|_| sender.is_authenticated) {
+            epoch.charge_author(sender.node, id.author, now.instant);
+        }
+        Ok(())
     }
 
     /// Whether the author has signed this header and root. Spends no budget.

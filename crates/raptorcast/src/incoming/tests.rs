@@ -13,6 +13,8 @@ use crate::merkle::{Tree, leaf_hash};
 use crate::test_support::{CALM, Cluster, EPOCH, InFlight, network, payload};
 use crate::{EngineConfig, Event, ExpiryReason};
 
+mod charges;
+
 const LEADER: NodeIndex = NodeIndex::new(0);
 
 /// A cluster in which the leader has broadcast, and what is on its way to first hops.
