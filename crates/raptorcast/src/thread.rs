@@ -2,7 +2,7 @@
 //! them.
 
 use std::io;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
@@ -96,6 +96,8 @@ struct SharedStats {
     chunks_dropped: AtomicU64,
     relays_dropped: AtomicU64,
     proposal_waits: AtomicU64,
+    /// Chunks in the queue of batches.
+    waiting: AtomicUsize,
     /// Written once a turn, and skipped if a reader holds it.
     engine: Mutex<Stats>,
 }
@@ -137,6 +139,7 @@ impl RaptorcastThread {
             .spawn(move || driver.run())?;
         let handle = RaptorcastHandle {
             batches: batch_queue,
+            chunk_slots: config.chunk_slots,
             commands: command_queue,
             stats,
         };
@@ -177,6 +180,7 @@ impl Drop for RaptorcastThread {
 #[derive(Clone)]
 pub struct RaptorcastHandle {
     batches: Queue<Vec<(Sender, Bytes)>>,
+    chunk_slots: usize,
     commands: Queue<Command>,
     stats: Arc<SharedStats>,
 }
@@ -188,11 +192,21 @@ impl RaptorcastHandle {
     ///
     /// [`CommandError`]; the batch is dropped and its chunks are counted.
     pub fn chunks(&self, batch: Vec<(Sender, Bytes)>) -> Result<(), CommandError> {
-        let count = batch.len() as u64;
-        self.batches.try_send(batch).map_err(|error| {
-            self.stats.chunks_dropped.fetch_add(count, Ordering::Relaxed);
-            refused(&error)
-        })
+        let count = batch.len();
+        // docs/spec/broadcast.md#waiting-chunks
+        let waiting = self.stats.waiting.fetch_add(count, Ordering::Relaxed);
+        let queued = if waiting >= self.chunk_slots {
+            Err(CommandError::Full)
+        } else {
+            self.batches.try_send(batch).map_err(|error| refused(&error))
+        };
+        if queued.is_err() {
+            self.stats.waiting.fetch_sub(count, Ordering::Relaxed);
+            self.stats
+                .chunks_dropped
+                .fetch_add(count as u64, Ordering::Relaxed);
+        }
+        queued
     }
 
     /// Broadcasts a payload; `reply` is called on the raptorcast thread once everything is encoded and must

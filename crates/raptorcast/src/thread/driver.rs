@@ -110,6 +110,8 @@ impl<C: ChunkSink, E: EventSink> Driver<C, E> {
     fn take_batches(&mut self) {
         let more = self.batches.try_iter().take(BATCHES_PER_TURN);
         more.for_each(|batch| self.gathered.extend(batch));
+        let taken = self.gathered.len();
+        self.stats.waiting.fetch_sub(taken, Ordering::Relaxed);
         // What becomes of each is counted by the engine.
         self.engine
             .handle_chunks(read_clocks(), &self.gathered, |_, _| {});

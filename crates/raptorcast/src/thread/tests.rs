@@ -106,3 +106,41 @@ fn a_refused_broadcast_is_answered() {
     let outcome = outcome.recv_timeout(Duration::from_secs(60)).unwrap();
     assert_eq!(outcome, Err(BroadcastError::Geometry(GeometryError::Empty)));
 }
+
+/// Tells the test that the thread is here, and holds it up until the test lets go.
+struct Held(Queue<()>, crossbeam_channel::Receiver<()>);
+
+impl ChunkSink for Held {
+    fn send(&mut self, _transmit: Transmit) -> Result<(), QueueFull> {
+        // Errors mean that the test knows, or is over.
+        let _ = self.0.try_send(());
+        let _ = self.1.recv();
+        Ok(())
+    }
+}
+
+// docs/spec/broadcast.md#waiting-chunks
+#[test]
+fn chunks_that_wait_are_bounded_whatever_the_batches() {
+    let (arrived, is_held) = bounded(1);
+    let (let_go, held) = bounded(0);
+    let config = ThreadConfig::new("rc-held").with_chunk_slots(100);
+    let sink = Held(arrived, held);
+    let thread = RaptorcastThread::start(config, engine(0), sink, Events(bounded(16).0)).unwrap();
+    let handle = thread.handle();
+    handle
+        .broadcast(EPOCH, Round::from(1), payload(10, 1), |_| {})
+        .unwrap();
+    is_held.recv_timeout(Duration::from_secs(60)).unwrap();
+    let batch = || vec![(Sender::Unknown, Bytes::from_static(b"?")); 40];
+    let taken = (0..50).filter(|_| handle.chunks(batch()).is_ok()).count();
+    assert_eq!(taken, 3, "the third is taken while 80 of 100 wait");
+    assert_eq!(handle.thread_stats().chunks_dropped, 47 * 40);
+    drop(let_go);
+    // All that was taken is handled, and there is room again.
+    while handle.stats.waiting.load(Ordering::Relaxed) > 0 {
+        std::thread::yield_now();
+    }
+    assert_eq!(handle.chunks(batch()), Ok(()));
+    thread.shutdown();
+}
