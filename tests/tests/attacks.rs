@@ -365,13 +365,7 @@ async fn a_members_datagrams_count_once_wherever_they_come_from_again() {
             .peer_stats(&villain.leader.set().get(index(&villain)).unwrap().identity)
     };
     let before = address().await.unwrap().address;
-    let all: Vec<Bytes> = sealed
-        .iter()
-        .cloned()
-        .cycle()
-        .take(500)
-        .map(Bytes::from)
-        .collect();
+    let all: Vec<Bytes> = sealed.iter().cloned().cycle().take(500).collect();
     send_plain(&elsewhere, to, &all);
     ended(&members[0], 0, &["replayed"], 500).await;
     assert_eq!(

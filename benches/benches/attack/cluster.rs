@@ -208,15 +208,17 @@ async fn ask(victim: &Node, neighbour: &IdentityKey, ages: &Mutex<(Vec<f64>, f64
             return;
         }
         let took = asked.elapsed().as_secs_f64() * 1e3;
-        let queues = victim.thread_stats().queues;
-        // What a queue holds for its turn, not for the pacer: the small ones.
-        let age = queues.iter().map(|queue| queue.age).max().unwrap_or_default();
-        let mut ages = ages.lock().expect("no panic");
-        ages.0.push(took);
-        ages.1 = ages.1.max(age.as_secs_f64() * 1e3);
-        drop(ages);
+        note(victim, took, ages);
         tokio::time::sleep(QUESTIONS).await;
     }
+}
+
+fn note(victim: &Node, answer: f64, ages: &Mutex<(Vec<f64>, f64)>) {
+    let queues = victim.thread_stats().queues;
+    let age = queues.iter().map(|queue| queue.age).max().unwrap_or_default();
+    let mut ages = ages.lock().expect("no panic");
+    ages.0.push(answer);
+    ages.1 = ages.1.max(age.as_secs_f64() * 1e3);
 }
 
 fn quantile(values: &mut [f64], share: f64) -> f64 {
