@@ -66,7 +66,9 @@ impl Consumer for MessageConsumer {
         let directory = self.directory.load();
         for inbound in batch {
             let from = inbound.peer.and_then(|peer| directory.identity(peer));
-            let payload = inbound.datagram.slice(1..);
+            // The datagram is a part of a larger buffer, in which all else may be junk of the same sender: who keeps
+            // messages, and reads them late, keeps no more than them.
+            let payload = Bytes::copy_from_slice(&inbound.datagram[1..]);
             // An error means that nobody reads, which is the embedder's choice.
             let _ = self.messages.send(Message {
                 payload,
@@ -156,7 +158,11 @@ impl raptorcast::ChunkSink for ChunkOutput {
         let completion = departure.map(|departure| departure as Arc<dyn falconet_dataplane::Completion>);
         let outgoing = Outgoing {
             to,
-            class: Class::Proposal,
+            class: match transmit.class {
+                raptorcast::Class::Proposal => Class::Proposal,
+                // What others make us relay does not wait in the way of our own.
+                raptorcast::Class::Relay => Class::Relay,
+            },
             datagrams: transmit.chunks.clone(),
             completion,
         };
@@ -236,5 +242,28 @@ fn to_delivery(delivery: raptorcast::Delivery) -> Delivery {
         author_time: delivery.leader_timestamp,
         symbols: delivery.symbols_received,
         missed: 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kept_message_keeps_nothing_that_came_with_it() {
+        let buffer = Bytes::from(vec![kind::MESSAGE; 65_536]);
+        let inbound = Inbound {
+            peer: None,
+            lane: Lane::Authenticated,
+            from: ([127, 0, 0, 1], 9).into(),
+            datagram: buffer.slice(1_000..1_010),
+        };
+        let (messages, mut kept) = broadcast::channel(4);
+        let directory = SharedDirectory::default();
+        let mut consumer = MessageConsumer { messages, directory };
+        assert_eq!(consumer.deliver(vec![inbound]), Ok(()));
+        assert!(buffer.is_unique(), "the receive buffer can be used again");
+        let message = kept.try_recv().unwrap();
+        assert_eq!(message.payload, vec![kind::MESSAGE; 9]);
     }
 }
