@@ -1,5 +1,5 @@
 //! The attacks of `cargo bench --bench attack` in miniature: bounded in number, over loopback, and what counts is under
-//! which name each datagram ends, that nothing honest is lost, and who is charged.
+//! which name each datagram ends, that nothing honest is lost, and who is charged. Hostile leaders: `attacks_leader.rs`.
 
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
@@ -11,60 +11,14 @@ use std::net::UdpSocket;
 use std::time::Duration;
 
 use bytes::Bytes;
-use cast::{EPOCH, Member, PATIENCE, broadcast_arrives, eventually, payload, stop};
-use falconet::{Events, NodeEvent};
-use falconet_raptorcast::{
-    ChunkView, Epoch, ExpiryReason, MessageId, RepairRequest, Round, SymbolIndex, Wanted, leaf_hash, root_of,
-};
+use cast::{EPOCH, Member, eventually, payload, stop};
+use falconet_raptorcast::{ChunkView, Epoch, MessageId, RepairRequest, Round, SymbolIndex, Wanted};
 use falconet_tests::hostile::{with_bad_proof, with_bad_signature};
 use falconet_transport::TransportConfig;
 use raw_peer::{RawPeer, now};
-use villain::{HONEST, Villain, cluster, cluster_with, send_plain};
-
-/// Rounds of honest broadcasts begin above all of the villain's.
-const HONEST_ROUND: u64 = 1_000;
-
-/// That so many more datagrams than before ended at the node for these reasons.
-async fn ended(member: &Member, before: u64, reasons: &[&str], count: u64) {
-    let what = format!("{count} datagrams end as {reasons:?}");
-    eventually(&what, || ended_so_far(member, reasons) >= before + count).await;
-    assert_eq!(
-        ended_so_far(member, reasons),
-        before + count,
-        "{:?}",
-        member.node.stats()
-    );
-}
-
-fn ended_so_far(member: &Member, reasons: &[&str]) -> u64 {
-    let stats = member.node.stats();
-    reasons.iter().map(|reason| stats.discarded(reason)).sum()
-}
-
-/// Each honest node leads once, and all others deliver.
-async fn nothing_honest_is_lost(members: &mut [Member]) {
-    for leader in 0..members.len() {
-        let round = HONEST_ROUND + leader as u64;
-        broadcast_arrives(members, leader, round, &payload(40_000, leader as u8)).await;
-    }
-    for member in members {
-        assert_eq!(ended_so_far(member, &["raptorcast_queue_full", "chunks_full"]), 0);
-    }
-}
-
-/// The next event of interest.
-async fn event<T>(events: &mut Events, mut pick: impl FnMut(NodeEvent) -> Option<T>) -> T {
-    let wait = async {
-        loop {
-            let (event, missed) = events.recv().await.expect("the node runs");
-            assert_eq!(missed, 0);
-            if let Some(picked) = pick(event) {
-                return picked;
-            }
-        }
-    };
-    tokio::time::timeout(PATIENCE, wait).await.expect("no such event")
-}
+use villain::{
+    HONEST, Villain, cluster, cluster_with, ended, ended_so_far, nothing_honest_is_lost, root, send_plain,
+};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn strangers_are_turned_away_by_name() {
@@ -143,116 +97,6 @@ async fn a_member_is_charged_for_its_bad_chunks_and_nobody_else_is() {
     assert!(refused > 0, "{:?}", members[0].node.stats());
     nothing_honest_is_lost(&mut members).await;
     assert_eq!(ended_so_far(&members[0], &["verification_budget"]), refused);
-    stop(members).await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_leader_of_inconsistent_symbols_is_found_out_by_all() {
-    let (mut members, mut villain) = cluster().await;
-    let mut events: Vec<_> = members.iter().map(|member| member.node.events()).collect();
-    let honest = villain.message(1, payload(40_000, 1));
-    let inconsistent = villain.leader.recommit(honest, |index| index % 2 == 1);
-    villain.lead(&inconsistent);
-    for events in &mut events {
-        let taint = event(events, |event| match event {
-            NodeEvent::Tainted(taint) => Some(taint),
-            _ => None,
-        });
-        let taint = taint.await;
-        assert_eq!(taint.author, cast::identity(HONEST));
-        assert_eq!(taint.id.round, Round::from(1));
-        assert_eq!(taint.evidence.root, root(&inconsistent[0].chunk));
-    }
-    // Nothing of it was delivered: the first deliveries are the honest ones.
-    nothing_honest_is_lost(&mut members).await;
-    stop(members).await;
-}
-
-fn root(chunk: &[u8]) -> falconet_raptorcast::Hash {
-    let view = ChunkView::parse(chunk).unwrap();
-    root_of(view.header.index, leaf_hash(view.symbol), view.proof)
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn ten_messages_a_round_are_evidence_at_all_and_one_delivery_at_most() {
-    let (mut members, mut villain) = cluster().await;
-    let mut events: Vec<_> = members.iter().map(|member| member.node.events()).collect();
-    for filling in 0..10 {
-        let message = villain.message(1, payload(20_000, filling));
-        villain.lead(&message);
-    }
-    for events in &mut events {
-        let found = event(events, |event| match event {
-            NodeEvent::Equivocation(found) => Some(found),
-            _ => None,
-        });
-        let found = found.await;
-        assert_eq!(
-            (found.author, found.id.round),
-            (cast::identity(HONEST), Round::from(1))
-        );
-        assert_ne!(found.first.root, found.second.root);
-    }
-    for member in &mut members {
-        // It is the first that all decode, and that they relay.
-        assert!(member.delivery().await.payload == payload(20_000, 0));
-    }
-    nothing_honest_is_lost(&mut members).await;
-    for member in &members {
-        assert_eq!(
-            member.node.stats().broadcasts.equivocations,
-            1,
-            "reported once a round"
-        );
-    }
-    stop(members).await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_leader_that_sends_too_little_is_given_up_with_its_name() {
-    let (mut members, mut villain) = cluster().await;
-    let mut events: Vec<_> = members.iter().map(|member| member.node.events()).collect();
-    let message = villain.message(1, payload(40_000, 1));
-    let source_symbols = ChunkView::parse(&message[0].chunk)
-        .unwrap()
-        .header
-        .source_symbols();
-    // Enough for repair to be tried, and too few for any code.
-    let withheld = &message[..source_symbols as usize - 2];
-    villain.lead(withheld);
-    nothing_honest_is_lost(&mut members).await;
-    for events in &mut events {
-        let expiry = event(events, |event| match event {
-            NodeEvent::Expired(expiry) => Some(expiry),
-            _ => None,
-        });
-        let expiry = expiry.await;
-        assert_eq!(
-            (expiry.author, expiry.reason),
-            (cast::identity(HONEST), ExpiryReason::TimedOut)
-        );
-        assert!(expiry.symbols_received < source_symbols);
-    }
-    stop(members).await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn largest_messages_take_the_place_of_their_own_authors_only() {
-    let (mut members, mut villain) = cluster().await;
-    let mut events = members[0].node.events();
-    for round in 1..=7 {
-        let message = villain.message(round, payload(3 << 20, 1));
-        villain.send(0, &villain.of(0, &message)[..1]);
-    }
-    // Four of an author may be incomplete at a time.
-    for round in 1..=3 {
-        let evicted = event(&mut events, |event| match event {
-            NodeEvent::Expired(expiry) => Some((expiry.id.round, expiry.reason)),
-            _ => None,
-        });
-        assert_eq!(evicted.await, (Round::from(round), ExpiryReason::Evicted));
-    }
-    nothing_honest_is_lost(&mut members).await;
     stop(members).await;
 }
 

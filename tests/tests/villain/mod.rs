@@ -1,17 +1,18 @@
 //! A member of the set that is no node: it holds sessions with all honest ones, and sends what it likes on both lanes.
 
+#![allow(dead_code, reason = "each test uses a part")]
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::net::{SocketAddr, UdpSocket};
 use std::time::Duration;
 
 use bytes::Bytes;
-use falconet::{IdentitySecret, NetworkId, Now, Peer, Policy};
-use falconet_raptorcast::{Epoch, NodeIndex, Round, ValidatorSet};
+use falconet::{Events, IdentitySecret, NetworkId, NodeEvent, Now, Peer, Policy};
+use falconet_raptorcast::{ChunkView, Epoch, Hash, NodeIndex, Round, ValidatorSet, leaf_hash, root_of};
 use falconet_tests::hostile::{Addressed, HostileLeader};
 use falconet_transport::{PeerConfig, PeerId, TransportConfig};
 
-use crate::cast::{self, BOTH, EPOCH, Member, Setup};
+use crate::cast::{self, BOTH, EPOCH, Member, PATIENCE, Setup, broadcast_arrives, eventually, payload};
 use crate::raw_peer::{RawPeer, now};
 
 /// Honest nodes; the villain's number is the one after theirs.
@@ -143,4 +144,55 @@ pub(crate) fn send_plain(from: &UdpSocket, to: SocketAddr, datagrams: &[Bytes]) 
             .for_each(|datagram| assert!(from.send_to(datagram, to).is_ok()));
         std::thread::sleep(PAUSE);
     }
+}
+
+/// Rounds of honest broadcasts begin above all of the villain's.
+const HONEST_ROUND: u64 = 1_000;
+
+/// That so many more datagrams than before ended at the node for these reasons.
+pub(crate) async fn ended(member: &Member, before: u64, reasons: &[&str], count: u64) {
+    let what = format!("{count} datagrams end as {reasons:?}");
+    eventually(&what, || ended_so_far(member, reasons) >= before + count).await;
+    assert_eq!(
+        ended_so_far(member, reasons),
+        before + count,
+        "{:?}",
+        member.node.stats()
+    );
+}
+
+pub(crate) fn ended_so_far(member: &Member, reasons: &[&str]) -> u64 {
+    let stats = member.node.stats();
+    reasons.iter().map(|reason| stats.discarded(reason)).sum()
+}
+
+/// Each honest node leads once, and all others deliver.
+pub(crate) async fn nothing_honest_is_lost(members: &mut [Member]) {
+    for leader in 0..members.len() {
+        let round = HONEST_ROUND + leader as u64;
+        broadcast_arrives(members, leader, round, &payload(40_000, leader as u8)).await;
+    }
+    for member in members {
+        assert_eq!(ended_so_far(member, &["raptorcast_queue_full", "chunks_full"]), 0);
+    }
+}
+
+/// The next event of interest.
+pub(crate) async fn event<T>(events: &mut Events, mut pick: impl FnMut(NodeEvent) -> Option<T>) -> T {
+    let wait = async {
+        loop {
+            let (event, missed) = events.recv().await.expect("the node runs");
+            assert_eq!(missed, 0);
+            if let Some(picked) = pick(event) {
+                return picked;
+            }
+        }
+    };
+    tokio::time::timeout(PATIENCE, wait).await.expect("no such event")
+}
+
+/// The root that a chunk's proof leads to.
+pub(crate) fn root(chunk: &[u8]) -> Hash {
+    let view = ChunkView::parse(chunk).unwrap();
+    root_of(view.header.index, leaf_hash(view.symbol), view.proof)
 }
