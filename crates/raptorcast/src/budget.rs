@@ -6,18 +6,32 @@ use std::time::{Duration, Instant};
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Budget {
     per_unit: Duration,
+    burst: Duration,
     spent_until: Option<Instant>,
 }
 
 /// Unused allowance is kept for this long.
 const BURST: Duration = Duration::from_secs(1);
+const SHORT_BURST: Duration = Duration::from_millis(50);
 
 impl Budget {
     /// `rate` units a second, at least 1.
     pub(crate) fn new(rate: u32) -> Self {
         Self {
             per_unit: BURST / rate.max(1),
+            burst: BURST,
             spent_until: None,
+        }
+    }
+
+    /// As [`Budget::new`], with so much less at once that what it pays for cannot hold the thread up: what comes in
+    /// 50 ms, or 8 units if that is more.
+    pub(crate) fn smooth(rate: u32) -> Self {
+        let budget = Self::new(rate);
+        let few = (8 * budget.per_unit).min(BURST);
+        Self {
+            burst: SHORT_BURST.max(few),
+            ..budget
         }
     }
 
@@ -29,7 +43,7 @@ impl Budget {
     /// Whether [`Budget::spend`] would refuse.
     pub(crate) fn is_spent(&self, now: Instant) -> bool {
         let from = self.spent_until.map_or(now, |until| until.max(now));
-        from + self.per_unit > now + BURST
+        from + self.per_unit > now + self.burst
     }
 
     /// Gives a unit back that was spent.
@@ -43,7 +57,7 @@ impl Budget {
     pub(crate) fn spend_many(&mut self, now: Instant, units: u32) -> bool {
         let from = self.spent_until.map_or(now, |until| until.max(now));
         let until = from + self.per_unit * units;
-        let is_allowed = until <= now + BURST;
+        let is_allowed = until <= now + self.burst;
         if is_allowed {
             self.spent_until = Some(until);
         }
@@ -56,6 +70,20 @@ mod tests {
     use std::time::{Duration, Instant};
 
     use super::Budget;
+
+    #[test]
+    fn a_smooth_one_allows_as_much_in_smaller_parts() {
+        #[expect(clippy::disallowed_methods, reason = "any instant will do")]
+        let start = Instant::now();
+        for (rate, at_once) in [(3, 3), (20, 8), (1_000, 50)] {
+            let mut budget = Budget::smooth(rate);
+            let allowed = |budget: &mut Budget, now| (0..5_000).filter(|_| budget.spend(now)).count();
+            assert_eq!(allowed(&mut budget, start), at_once, "{rate}");
+            assert!(budget.is_spent(start));
+            let ticks = (1..=1_000).map(|ms| allowed(&mut budget, start + Duration::from_millis(ms)));
+            assert_eq!(ticks.sum::<usize>(), rate as usize);
+        }
+    }
 
     #[test]
     fn a_burst_is_one_second_worth_and_refills_at_the_rate() {

@@ -79,8 +79,8 @@ discards! {
     Equivocation = "equivocation",
     /// The proof does not lead to the signed root.
     Proof = "proof",
-    /// This sender has brought more bad proofs than can be forgiven.
-    ProofBudget = "proof_budget",
+    /// This sender's session has brought more bad proofs and signatures than can be forgiven.
+    BadSender = "bad_sender",
     /// No signature check is left in the budget of this sender, or of the author.
     VerificationBudget = "verification_budget",
     /// The signature is not the author's.

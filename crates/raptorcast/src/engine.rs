@@ -80,7 +80,7 @@ impl Engine {
             clocks: Clocks::new(config.timestamp_window),
             cache: Cache::new(&config),
             relays: RelayQueue::new(config.relay_queue, config.relay_run, config.relay_quantum),
-            plain_verifications: Budget::new(config.verifications_plain),
+            plain_verifications: Budget::smooth(config.verifications_plain),
             repairs: Budget::new(config.repair_symbols_per_second),
             repairs_due: BTreeSet::new(),
             decodable: VecDeque::new(),

@@ -16,6 +16,8 @@ use crate::schedule::Schedule;
 use crate::set::ValidatorSet;
 use crate::versions::Capable;
 
+/// Bad proofs that a bad signature counts as.
+const BAD_SIGNATURE: u32 = 10;
 /// Epochs known at a time: the current one and its neighbour at the boundary.
 const MAX_EPOCHS: usize = 2;
 
@@ -31,8 +33,8 @@ pub(crate) struct EpochState {
     pub(crate) is_capable: bool,
     /// Signature checks, by sender if they fail, by author if they do not.
     verifications: Vec<Budget>,
-    /// Proofs that lead nowhere, by sender.
-    bad_proofs: Vec<Budget>,
+    /// Proofs that lead nowhere, and signatures that are none, by sender.
+    faults: Vec<Budget>,
     /// Relayed symbols by author.
     relays: Vec<Budget>,
     /// Symbols to answer with, by who asks.
@@ -53,7 +55,7 @@ impl EpochState {
             schedule: None,
             is_capable: false,
             verifications: vec![Budget::new(config.verifications_per_validator); set.len()],
-            bad_proofs: vec![Budget::new(config.verifications_per_validator); set.len()],
+            faults: vec![Budget::new(config.verifications_per_validator); set.len()],
             relays: vec![Budget::new(relays); set.len()],
             repairs: vec![Budget::new(config.repair_symbols_per_peer); set.len()],
             attempts: vec![Budget::new(attempts); set.len()],
@@ -92,17 +94,24 @@ impl EpochState {
         }
     }
 
-    /// Whether this member's session has brought more bad proofs than can be forgiven, so that nothing of it is worth
-    /// a hash.
+    /// Whether this member's session has brought more of what no honest one does than can be forgiven, so that nothing
+    /// of it is worth a hash.
     // docs/spec/broadcast.md#charge
     pub(crate) fn is_in_disgrace(&self, sender: NodeIndex, now: Instant) -> bool {
-        let budget = self.bad_proofs.get(sender.as_usize());
+        let budget = self.faults.get(sender.as_usize());
         budget.is_some_and(|budget| budget.is_spent(now))
+    }
+
+    /// Charges this member's session with a bad signature, as far as there is room: it cost us as much as many hashes.
+    pub(crate) fn charge_bad_signature(&mut self, sender: NodeIndex, now: Instant) {
+        for _ in 0..BAD_SIGNATURE {
+            self.charge_bad_proof(sender, now);
+        }
     }
 
     /// Charges this member's session with a bad proof.
     pub(crate) fn charge_bad_proof(&mut self, sender: NodeIndex, now: Instant) {
-        if let Some(budget) = self.bad_proofs.get_mut(sender.as_usize()) {
+        if let Some(budget) = self.faults.get_mut(sender.as_usize()) {
             budget.spend(now);
         }
     }

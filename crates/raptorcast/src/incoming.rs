@@ -130,7 +130,10 @@ impl Engine {
         let sender = self.sender(from, id)?;
         match self.cache.get(id) {
             None if earlier.iter().any(|other| other.id == id) => {}
-            None => self.check_may_open(now, id, sender, &view.header)?,
+            None => {
+                self.check_standing(now, id, sender)?;
+                self.check_may_open(now, id, sender, &view.header)?;
+            }
             Some(known) if known.commitment.header == view.header.commitment_bytes() => {
                 known.admit(&view, sender)?;
                 self.check_standing(now, id, sender)?;
@@ -201,7 +204,7 @@ impl Engine {
     fn check_standing(&self, now: Now, id: MessageId, sender: Member) -> Result<(), Discard> {
         let epoch = self.epochs.get(id.epoch).ok_or(Discard::Epoch)?;
         if sender.is_authenticated && epoch.is_in_disgrace(sender.node, now.instant) {
-            return Err(Discard::ProofBudget);
+            return Err(Discard::BadSender);
         }
         Ok(())
     }

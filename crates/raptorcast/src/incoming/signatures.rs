@@ -67,6 +67,7 @@ impl Engine {
         root: &Hash,
     ) -> Result<(), Discard> {
         let (id, sender) = (candidate.id, candidate.sender);
+        self.check_standing(now, id, sender)?;
         let epoch = self.epochs.get_mut(id.epoch).ok_or(Discard::Epoch)?;
         let has_budget = if sender.is_authenticated {
             epoch.spend_verification(sender.node, id.author, now.instant)
@@ -79,6 +80,9 @@ impl Engine {
         self.stats.signatures_checked += 1;
         let author = epoch.set.get(id.author).ok_or(Discard::Author)?.identity;
         if !self.is_signed(&author, &candidate.view, root) {
+            if let Some(epoch) = self.epochs.get_mut(id.epoch).filter(|_| sender.is_authenticated) {
+                epoch.charge_bad_signature(sender.node, now.instant);
+            }
             return Err(Discard::Signature);
         }
         if let Some(epoch) = self.epochs.get_mut(id.epoch).filter(|_| sender.is_authenticated) {

@@ -27,7 +27,7 @@ fn a_session_of_bad_proofs_is_not_hashed_any_more_for_a_time() {
         let expected = if number < BUDGET {
             Discard::Proof
         } else {
-            Discard::ProofBudget
+            Discard::BadSender
         };
         let bad = InFlight {
             chunk: bytes.into(),
@@ -35,7 +35,7 @@ fn a_session_of_bad_proofs_is_not_hashed_any_more_for_a_time() {
         };
         assert_eq!(cluster.deliver(bad), Err(expected), "{number}");
     }
-    assert_eq!(cluster.deliver(own[1].clone()), Err(Discard::ProofBudget));
+    assert_eq!(cluster.deliver(own[1].clone()), Err(Discard::BadSender));
     // Others are taken meanwhile, and the sender itself when a second has passed.
     let other = chunks.iter().find(|chunk| chunk.to != to).unwrap();
     let relayed = InFlight {
@@ -46,6 +46,28 @@ fn a_session_of_bad_proofs_is_not_hashed_any_more_for_a_time() {
     assert_eq!(cluster.deliver(relayed), Ok(()));
     cluster.now = cluster.now.after(Duration::from_secs(1));
     assert_eq!(cluster.deliver(own[1].clone()), Ok(()));
+}
+
+// docs/spec/broadcast.md#charge
+#[test]
+fn a_session_of_bad_signatures_costs_a_tenth_of_the_checks() {
+    let (mut cluster, chunks) = broadcast(40_000, |config| {
+        config.with_verifications_per_validator(5 * BUDGET)
+    });
+    let mut outcomes = Vec::new();
+    for number in 0..3 * BUDGET {
+        let mut bytes = chunks[0].chunk.to_vec();
+        bytes[40] ^= 1 + number as u8;
+        let bad = InFlight {
+            chunk: bytes.into(),
+            ..chunks[0].clone()
+        };
+        outcomes.push(cluster.deliver(bad).unwrap_err());
+    }
+    assert_eq!(outcomes[..5], [Discard::Signature; 5]);
+    assert_eq!(outcomes[5..], [Discard::BadSender; 25]);
+    let stats = cluster.engines[chunks[0].to.as_usize()].stats();
+    assert_eq!(stats.signatures_checked, 5);
 }
 
 /// The chunks of a small message, as its author sends them.
