@@ -24,6 +24,8 @@ const STEP: Duration = Duration::from_millis(20);
 const PAYLOAD: usize = 64 << 10;
 /// Each node leads twice a second.
 const PERIOD: Duration = Duration::from_millis(100);
+/// From then on the nodes' caches forget as much as they take.
+const SETTLED_AFTER: Duration = Duration::from_secs(22);
 /// What is on its way when the last broadcast has begun.
 const DRAIN: Duration = Duration::from_millis(400);
 /// Between two questions to the victim's dataplane thread.
@@ -100,7 +102,7 @@ impl Cluster {
             let connected = node.wait_connected(Duration::from_secs(30));
             runtime().block_on(connected).expect("sessions");
         }
-        let cluster = Self {
+        let mut cluster = Self {
             nodes: Arc::new(nodes),
             arrivals: Arc::default(),
             ages: Arc::default(),
@@ -108,6 +110,7 @@ impl Cluster {
             round: 0,
         };
         cluster.read();
+        cluster.run(SETTLED_AFTER);
         cluster
     }
 

@@ -11,7 +11,7 @@ use crate::attacks::{Generator, Kind};
 use crate::cluster::{Cluster, NODES, Traffic, VICTIM};
 
 /// Pairs and length of a run, and the same of a quick one.
-const FULL: (usize, Duration) = (10, Duration::from_millis(2_500));
+const FULL: (usize, Duration) = (10, Duration::from_millis(2_300));
 const QUICK: (usize, Duration) = (3, Duration::from_millis(1_500));
 /// Threads of a node.
 pub(crate) const THREADS: [&str; 3] = ["data", "hs", "cast"];

@@ -13,6 +13,9 @@ use falconet_transport::{PeerConfig, PeerId};
 
 use crate::cluster::{Cluster, EPOCH, HOSTILE, NODES, VICTIM, identity, validators};
 
+/// Datagrams and submissions that wait at most.
+const QUEUED: u64 = 1_024;
+
 pub(crate) struct Member {
     side: Side,
     /// The socket of its plain lane, as all know it.
@@ -55,8 +58,13 @@ impl Member {
         }
     }
 
-    /// Queues datagrams for the session with a node; says whether there was room.
+    /// Queues datagrams for the session with a node; says whether there was room. Little is queued: the memory of the
+    /// generator is none of the cluster's.
     pub(crate) fn send(&self, number: usize, datagrams: Vec<Bytes>) -> bool {
+        let queue = self.side.dataplane.stats().queues[Class::Relay.index()];
+        if queue.entries + queue.submissions > QUEUED {
+            return false;
+        }
         let outgoing = Outgoing {
             to: Recipients::One(PeerId(number as u32)),
             class: Class::Relay,

@@ -57,7 +57,9 @@ impl Attack {
             for _ in 0..MESSAGES {
                 let mut datagram = vec![0; FRAME.0 + length + FRAME.1];
                 datagram[FRAME.0] = 0x11;
-                sessions.seal(now, PeerId(0), &mut datagram).expect("there is a session");
+                sessions
+                    .seal(now, PeerId(0), &mut datagram)
+                    .expect("there is a session");
                 datagrams.extend(datagram);
             }
             let _ = sealed.send(datagrams);

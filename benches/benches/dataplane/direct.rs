@@ -3,6 +3,7 @@
 use std::io::IoSliceMut;
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{Scope, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
 use boringtun::noise::TunnResult;
@@ -180,7 +181,10 @@ pub(crate) fn boringtun_grouped(length: usize, time: Duration) -> Carried {
     let send = move || {
         for place in contents.chunks_mut(length + OVERHEAD) {
             let sealed = sealer.encapsulate(&packet, place);
-            assert!(matches!(sealed, TunnResult::WriteToNetwork(_)), "there is a session");
+            assert!(
+                matches!(sealed, TunnResult::WriteToNetwork(_)),
+                "there is a session"
+            );
         }
         sender.send(to, &contents, length + OVERHEAD)
     };
@@ -198,6 +202,16 @@ pub(crate) fn boringtun_grouped(length: usize, time: Duration) -> Carried {
     drive(send, receive, time)
 }
 
+/// A thread with a name, by which a profiler tells it from others.
+pub(crate) fn spawn<'scope, T: Send + 'scope>(
+    scope: &'scope Scope<'scope, '_>,
+    name: &str,
+    job: impl FnOnce() -> T + Send + 'scope,
+) -> ScopedJoinHandle<'scope, T> {
+    let builder = std::thread::Builder::new().name(name.to_owned());
+    builder.spawn_scoped(scope, job).expect("a thread")
+}
+
 /// Runs `send` on one processor and `receive` on the other, neither of which ever waits, until `time` has passed.
 fn drive(
     mut send: impl FnMut() -> u64 + Send,
@@ -207,7 +221,7 @@ fn drive(
     let done = AtomicBool::new(false);
     let started = Instant::now();
     std::thread::scope(|scope| {
-        let sending = scope.spawn(|| {
+        let sending = spawn(scope, "peer-sends", || {
             pin(SENDER);
             let mut sent = 0;
             while started.elapsed() < time {
@@ -216,7 +230,7 @@ fn drive(
             done.store(true, Ordering::Release);
             (sent, thread_time())
         });
-        let receiving = scope.spawn(|| {
+        let receiving = spawn(scope, "peer-receives", || {
             pin(RECEIVER);
             let (mut received, mut bytes, mut in_time) = (0, 0, 0);
             let (mut calls, mut sampled) = (0, (Duration::ZERO, 0));

@@ -91,7 +91,11 @@ impl Found {
         report.record(&format!("{name}/loss"), self.lost_percent, Unit::Percent);
         report.record(&format!("{name}/p99"), self.p99_ms, Unit::Milliseconds);
         report.record(&format!("{name}/cpu"), self.cpu_percent[0], Unit::Percent);
-        report.record(&format!("{name}/cpu-handshakes"), self.cpu_percent[1], Unit::Percent);
+        report.record(
+            &format!("{name}/cpu-handshakes"),
+            self.cpu_percent[1],
+            Unit::Percent,
+        );
     }
 }
 
@@ -142,9 +146,7 @@ fn on_loopback(kind: Kind, rate: Option<f64>, filtered: bool, time: Duration) ->
     let attack = match kind {
         Kind::Junk => Attack::junk(socket),
         Kind::Replay(length) => Attack::replay(socket, &a, length),
-        Kind::Initiations => {
-            Attack::initiations(socket, &TransportSecret::from_bytes([VICTIM; 32]).public())
-        }
+        Kind::Initiations => Attack::initiations(socket, &TransportSecret::from_bytes([VICTIM; 32]).public()),
     };
     run(&a, &b, &watch, attack, (rate, time))
 }

@@ -9,7 +9,7 @@ use falconet_dataplane::Recipients;
 use falconet_transport::PeerId;
 
 use crate::cable::Cable;
-use crate::direct::{Carried, Counted, boringtun, boringtun_grouped, quinn_udp, quinn_udp_filled};
+use crate::direct::{Carried, Counted, boringtun, boringtun_grouped, quinn_udp, quinn_udp_filled, spawn};
 use crate::quic::quic;
 use crate::rig::{
     Count, RECEIVER, SENDER, Side, chunks, config, connect, pin, processor_time, quantile, submit,
@@ -57,7 +57,10 @@ pub(crate) fn authenticated(report: &mut Report) {
 
 /// The same over a virtual cable between two network namespaces, with and without the devices' offloads.
 pub(crate) fn over_a_cable(report: &mut Report) {
-    for (name, offloads) in [("veth/1440/suite1/plain", false), ("veth/1440/suite1/offloads", true)] {
+    for (name, offloads) in [
+        ("veth/1440/suite1/plain", false),
+        ("veth/1440/suite1/offloads", true),
+    ] {
         if !report.wants(name) {
             continue;
         }
@@ -84,7 +87,11 @@ fn compete(report: &mut Report, name: &str, contenders: &[Contender<'_>]) {
     let mut carried: Vec<Vec<Carried>> = contenders.iter().map(|_| Vec::new()).collect();
     for round in 0..count {
         for step in 0..contenders.len() {
-            let turn = if round % 2 == 0 { step } else { contenders.len() - 1 - step };
+            let turn = if round % 2 == 0 {
+                step
+            } else {
+                contenders.len() - 1 - step
+            };
             carried[turn].push((contenders[turn].1)());
         }
     }
@@ -92,7 +99,9 @@ fn compete(report: &mut Report, name: &str, contenders: &[Contender<'_>]) {
     for ((peer, _), theirs) in contenders.iter().zip(&carried).skip(1) {
         println!("    {peer}: {}", in_words(theirs));
         let pairs = || carried[0].iter().zip(theirs);
-        let mut ratios: Vec<f64> = pairs().map(|(ours, theirs)| ours.gigabits / theirs.gigabits).collect();
+        let mut ratios: Vec<f64> = pairs()
+            .map(|(ours, theirs)| ours.gigabits / theirs.gigabits)
+            .collect();
         report.ratio(name, peer, quantile(&mut ratios, 0.5));
         let mut ratios: Vec<f64> = pairs()
             .map(|(ours, theirs)| ours.sender_ns / theirs.sender_ns)
@@ -108,9 +117,21 @@ fn compete(report: &mut Report, name: &str, contenders: &[Contender<'_>]) {
 fn figures(report: &mut Report, name: &str, rounds: &[Carried]) {
     println!("  {name}: {}", in_words(rounds));
     report.record(name, median(rounds, |r| r.gigabits), Unit::GigabitsPerSecond);
-    report.record(&format!("{name}/loss"), median(rounds, |r| r.lost_percent), Unit::Percent);
-    report.record(&format!("{name}/sender"), median(rounds, |r| r.sender_ns), Unit::Nanoseconds);
-    report.record(&format!("{name}/receiver"), median(rounds, |r| r.receiver_ns), Unit::Nanoseconds);
+    report.record(
+        &format!("{name}/loss"),
+        median(rounds, |r| r.lost_percent),
+        Unit::Percent,
+    );
+    report.record(
+        &format!("{name}/sender"),
+        median(rounds, |r| r.sender_ns),
+        Unit::Nanoseconds,
+    );
+    report.record(
+        &format!("{name}/receiver"),
+        median(rounds, |r| r.receiver_ns),
+        Unit::Nanoseconds,
+    );
 }
 
 fn in_words(rounds: &[Carried]) -> String {
@@ -149,12 +170,18 @@ fn veth(suite: Suite, length: usize, time: Duration, offloads: bool) -> Option<C
 }
 
 /// Both sides' threads, and the submitting one, are counted in the processor time.
-fn ours(a: &Side, b: &Side, count: &Count, suite: Option<Suite>, (length, time): (usize, Duration)) -> Carried {
+fn ours(
+    a: &Side,
+    b: &Side,
+    count: &Count,
+    suite: Option<Suite>,
+    (length, time): (usize, Duration),
+) -> Carried {
     connect(a, b, suite);
     let batch = chunks(BATCH, length);
     let started = Instant::now();
     let submitter = std::thread::scope(|scope| {
-        let submitting = scope.spawn(|| {
+        let submitting = spawn(scope, "submits", || {
             pin(SENDER);
             while started.elapsed() < time {
                 submit(a, to(Recipients::One(PeerId(0)), batch.clone()));

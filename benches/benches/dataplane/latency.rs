@@ -60,7 +60,10 @@ impl Trips {
 }
 
 fn naps(sides: [&Side; 2]) -> u64 {
-    sides.iter().map(|side| side.dataplane.stats().data_thread.naps).sum()
+    sides
+        .iter()
+        .map(|side| side.dataplane.stats().data_thread.naps)
+        .sum()
 }
 
 fn report_quantiles(report: &mut Report, name: &str, ours: &mut [f64], theirs: &mut [f64]) {

@@ -13,16 +13,16 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use quinn::congestion::{Controller, ControllerFactory};
 use quinn::crypto::rustls::{QuicClientConfig, QuicServerConfig};
-use quinn::{
-    AckFrequencyConfig, ClientConfig, ConnectionId, ConnectionIdGenerator, Endpoint, EndpointConfig,
-    ServerConfig, TokioRuntime, TransportConfig, VarInt, rustls,
-};
 use quinn::rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use quinn::rustls::crypto::CryptoProvider;
 use quinn::rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, ServerName, UnixTime};
 use quinn::rustls::server::AlwaysResolvesServerRawPublicKeys;
 use quinn::rustls::sign::CertifiedKey;
 use quinn::rustls::{CipherSuite, DigitallySignedStruct, SignatureScheme};
+use quinn::{
+    AckFrequencyConfig, ClientConfig, ConnectionId, ConnectionIdGenerator, Endpoint, EndpointConfig,
+    ServerConfig, TokioRuntime, TransportConfig, VarInt, rustls,
+};
 
 use crate::direct::{Carried, Counted};
 use crate::rig::{RECEIVER, SENDER, chunks, pin, thread_time};
@@ -105,7 +105,12 @@ pub(crate) fn quic(length: usize, time: Duration) -> Carried {
 
 async fn receive(socket: UdpSocket, arrived: &Arrived, done: &AtomicBool) {
     let endpoint = endpoint(socket, Some(server_config()));
-    let connection = endpoint.accept().await.expect("an endpoint").await.expect("a peer");
+    let connection = endpoint
+        .accept()
+        .await
+        .expect("an endpoint")
+        .await
+        .expect("a peer");
     while !done.load(Ordering::Relaxed) {
         let Ok(datagram) = connection.read_datagram().await else {
             break;

@@ -25,7 +25,12 @@ pub(crate) fn switch_off(socket: &UdpSocket, device: &str, offload: u32) -> io::
     };
     // SAFETY: all zeroes are a valid request.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
-    for (to, from) in request.ifr_name.iter_mut().take(libc::IFNAMSIZ - 1).zip(device.bytes()) {
+    for (to, from) in request
+        .ifr_name
+        .iter_mut()
+        .take(libc::IFNAMSIZ - 1)
+        .zip(device.bytes())
+    {
         *to = from as libc::c_char;
     }
     request.ifr_ifru.ifru_data = (&raw mut value).cast();
