@@ -3,7 +3,7 @@
 //! Ten nodes in five buckets. The published schedule, each hour: 7 % loss for 5 minutes on three nodes, a partition of
 //! two nodes for 5 minutes, two nodes down for 5 minutes; and every 10 minutes outages of 10 s and of 40 s. Beside it:
 //! restarts with and without memory, of one node and of all at once, a clock that is set back, a storm of rekeys, a
-//! node that is frozen for 3 minutes. One payload of 16 KiB every 2 s from a rotating leader, one of 2 MB every
+//! node that is frozen for 3 minutes, another address. One payload of 16 KiB every 2 s from a rotating leader, one of 2 MB every
 //! 10 minutes.
 
 mod faults;
@@ -52,6 +52,8 @@ pub struct Outcome {
     pub demanded: u64,
     /// Faults that befell the network.
     pub faults: u64,
+    /// Data messages whose counters were looked at.
+    pub counters: u64,
     /// The digest of the run.
     pub fingerprint: Fingerprint,
 }
@@ -67,6 +69,7 @@ pub fn run(seed: u64, hours: u32, costs: Costs, base: Instant) -> Result<Outcome
     config.payload_len = SMALL;
     config.stand_ins = true;
     let mut world = World::new(config)?;
+    world.watch_counters();
     world.run_until(Time::START + WARM_UP);
     let mut faults = Faults::new(seed, world.now(), hours);
     let mut watch = Watch::new(seed, world.now());
@@ -80,7 +83,7 @@ pub fn run(seed: u64, hours: u32, costs: Costs, base: Instant) -> Result<Outcome
         world.run_until(next);
         watch.take_reports(&mut world);
     }
-    Ok(watch.finish(faults.count(), world.fingerprint()))
+    Ok(watch.finish(faults.count(), &world))
 }
 
 fn payload_len(step: u64) -> Option<usize> {

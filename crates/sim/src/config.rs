@@ -42,6 +42,9 @@ pub struct WorldConfig {
     pub costs: Costs,
     /// How each node speaks; as many as there are nodes.
     pub lanes: Vec<LaneUse>,
+    /// Whether the others let a node's address move with what it sends, as for who sits behind a NAT; as many as there
+    /// are nodes.
+    pub roams: Vec<bool>,
     /// Stake of each node; as many as there are nodes.
     pub stakes: Vec<u128>,
     /// The suite of the authenticated lane.
@@ -75,6 +78,7 @@ impl WorldConfig {
             link: Link::default(),
             costs,
             lanes: vec![lanes; nodes],
+            roams: vec![false; nodes],
             stakes: vec![1; nodes],
             suite: Suite::ChaCha20Poly1305,
             chunk: ChunkSize::IPV4,

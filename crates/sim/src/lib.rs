@@ -43,6 +43,7 @@
 pub mod chaos;
 mod config;
 mod costs;
+mod counters;
 mod digest;
 mod egress;
 pub mod latency;
@@ -58,10 +59,11 @@ mod world;
 
 pub use config::{LaneUse, WorldConfig};
 pub use costs::{Cost, Costs, CostsError};
+pub use counters::Reuse;
 pub use digest::Fingerprint;
 pub use falconet_raptorcast::Redundancy;
 pub use link::{Link, Loss, WIRE_OVERHEAD};
 pub use stages::Stages;
 pub use time::{Clock, Time};
 pub use topology::{Topology, TopologyError};
-pub use world::{Report, World, WorldError};
+pub use world::{Report, Table, World, WorldError};

@@ -1,6 +1,6 @@
 //! One simulated node: the engines that a real one has, and the threads that drive them.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use falconet_crypto::{IdentityKey, IdentitySecret, NetworkId, Now, Signer, Tai64
 use falconet_raptorcast::{
     ConfigError, Engine, EngineConfig, Epoch, MessageId, Round, Sender, SharedWork, SymbolIndex, ValidatorSet,
 };
-use falconet_transport::{Endpoint, Lane, PeerConfig, PeerId, Policy, TransportConfig};
+use falconet_transport::{Endpoint, Lane, PeerConfig, PeerId, PeerRecord, Policy, TransportConfig};
 
 use crate::config::{LaneUse, WorldConfig};
 use crate::egress::Egress;
@@ -26,7 +26,7 @@ const HANDSHAKE_SOCKET: usize = 512;
 /// Chunks between the dataplane thread and the raptorcast thread.
 const CHUNKS: usize = 16_384;
 /// Bytes of messages that a node holds.
-const MESSAGE_BYTES: usize = 64 << 20;
+pub(crate) const MESSAGE_BYTES: usize = 64 << 20;
 /// First hops' symbols whose times are remembered.
 const STAMPS: usize = 1 << 16;
 
@@ -59,10 +59,16 @@ pub(crate) enum CastInput {
 }
 
 /// What outlives a restart when the disk does: as the product stores it.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Disk {
     pub(crate) timestamp_mark: Option<Tai64N>,
     pub(crate) last_round: Option<(Epoch, Round)>,
+    /// Sequence of the last own record.
+    pub(crate) record_sequence: Option<u64>,
+    /// Records of peers, by node number.
+    pub(crate) records: BTreeMap<u32, PeerRecord>,
+    /// Peers with whom there was a session.
+    pub(crate) seen: BTreeSet<u32>,
 }
 
 /// A node, its threads and its way to the network.
@@ -85,6 +91,8 @@ pub(crate) struct Node {
     pub(crate) disk: Disk,
     /// Moves the node's addresses: a NAT that has forgotten, or another provider.
     pub(crate) address_shift: u16,
+    /// Whether its record, if it publishes one, says that it serves the authenticated lane.
+    pub(crate) publishes: Option<bool>,
     /// Times of the symbols that this node is the first hop of.
     pub(crate) stamps: HashMap<(MessageId, SymbolIndex), Stamp>,
     /// The way of the last symbol of each message that is not delivered yet.
@@ -137,8 +145,8 @@ impl Node {
         cores: [usize; 3],
     ) -> Result<Self, ConfigError> {
         Ok(Self {
-            endpoint: endpoint(config, common, number, now, 0, Disk::default()),
-            engine: engine(config, common, number, 0, Disk::default())?,
+            endpoint: endpoint(config, common, number, now, 0, &Disk::default()),
+            engine: engine(config, common, number, 0, &Disk::default())?,
             lanes: config.lanes[number],
             data: Thread::new(cores[0], SOCKET),
             handshake: Thread::new(cores[1], HANDSHAKE_SOCKET),
@@ -152,6 +160,7 @@ impl Node {
             restarts: 0,
             disk: Disk::default(),
             address_shift: 0,
+            publishes: None,
             stamps: HashMap::new(),
             last_symbol: HashMap::new(),
         })
@@ -180,8 +189,8 @@ impl Node {
             self.disk = Disk::default();
         }
         self.restarts += 1;
-        self.endpoint = endpoint(config, common, number, now, self.restarts, self.disk);
-        self.engine = engine(config, common, number, self.restarts, self.disk)?;
+        self.endpoint = endpoint(config, common, number, now, self.restarts, &self.disk);
+        self.engine = engine(config, common, number, self.restarts, &self.disk)?;
         self.is_up = true;
         Ok(())
     }
@@ -201,11 +210,13 @@ fn endpoint(
     number: usize,
     now: Now,
     restarts: u64,
-    disk: Disk,
+    disk: &Disk,
 ) -> Endpoint {
     let nodes = config.topology.nodes();
     let seed = seed::derive(config.seed, "endpoint", &[number as u64, restarts]);
-    let transport = TransportConfig::default().with_max_peers(nodes.max(16));
+    let transport = TransportConfig::default()
+        .with_max_peers(nodes.max(16))
+        .with_network(network());
     let mut endpoint = Endpoint::new(transport, transport_secret(config.seed, number), now, seed);
     if let Some(mark) = disk.timestamp_mark {
         endpoint.raise_timestamp(mark);
@@ -214,10 +225,15 @@ fn endpoint(
         return endpoint;
     }
     for peer in (0..nodes).filter(|peer| *peer != number) {
-        let peer_config = peer_config(config, common, number, peer);
+        let id = PeerId(peer as u32);
+        let peer_config = peer_config(config, common, number, peer).with_seen(disk.seen.contains(&id.0));
         // Handles are the node numbers, so none is there twice and all are below the limit.
-        let added = endpoint.add_peer(now, PeerId(peer as u32), &peer_config);
+        let added = endpoint.add_peer(now, id, &peer_config);
         debug_assert!(added.is_ok(), "{added:?}");
+        if let Some(record) = disk.records.get(&id.0) {
+            // One that has expired since is not put in force.
+            let _ = endpoint.update_record(now, id, record);
+        }
     }
     endpoint
 }
@@ -236,6 +252,9 @@ fn peer_config(config: &WorldConfig, common: &Common, number: usize, peer: usize
         known.transport_key = Some(common.transport_keys[peer]);
         known.suites = vec![config.suite];
     }
+    if config.roams[peer] {
+        known = known.with_roaming(true);
+    }
     known.with_policy(match own {
         LaneUse::Auth => Policy::Require,
         LaneUse::Both(policy) if theirs.has_auth() => policy,
@@ -248,7 +267,7 @@ fn engine(
     common: &Common,
     number: usize,
     restarts: u64,
-    disk: Disk,
+    disk: &Disk,
 ) -> Result<Engine, ConfigError> {
     let overhead = if config.lanes[number].has_auth() { 32 } else { 0 };
     let options = EngineConfig::new(network())

@@ -5,6 +5,10 @@ mod data;
 mod faults;
 mod handshake;
 mod network;
+mod records;
+mod tables;
+
+pub use tables::Table;
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
@@ -21,6 +25,7 @@ use falconet_transport::{Event as SessionEvent, PeerId};
 use thiserror::Error;
 
 use crate::config::WorldConfig;
+use crate::counters::Counters;
 use crate::digest::{Fingerprint, RunDigest};
 use crate::node::{CastInput, Common, Flight, Node, identity_secret, transport_secret};
 use crate::stages::Stages;
@@ -163,6 +168,8 @@ pub struct World {
     /// Share of the datagrams that is lost, by sender and receiver, where it is not the link's.
     extra_loss: HashMap<(u16, u16), f64>,
     reports: VecDeque<Report>,
+    /// Who watches the counters that leave, if anybody does.
+    counters: Option<Counters>,
     digest: RunDigest,
     /// Where a plain datagram is opened, so that what others hold stays untouched.
     scratch: Vec<u8>,
@@ -203,6 +210,7 @@ impl World {
             led: HashMap::new(),
             extra_loss: HashMap::new(),
             reports: VecDeque::new(),
+            counters: None,
             digest: RunDigest::default(),
             scratch: Vec::new(),
             config,
@@ -386,7 +394,12 @@ fn check(config: &WorldConfig, nodes: usize) -> Result<(), WorldError> {
     if !(2..=MAX_NODES).contains(&nodes) {
         return Err(WorldError::Nodes(nodes));
     }
-    for (name, found) in [("lanes", config.lanes.len()), ("stakes", config.stakes.len())] {
+    let lists = [
+        ("lanes", config.lanes.len()),
+        ("roams", config.roams.len()),
+        ("stakes", config.stakes.len()),
+    ];
+    for (name, found) in lists {
         if found != nodes {
             return Err(WorldError::Entries { name, found, nodes });
         }

@@ -15,5 +15,6 @@ fn an_hour_of_faults_breaks_nothing_for_longer_than_it_may() {
         outcome.broadcasts > 1_500 && outcome.demanded > 10_000,
         "{outcome:?}"
     );
-    assert_eq!(outcome.faults, 22);
+    assert_eq!(outcome.faults, 23);
+    assert!(outcome.counters > 100_000, "{outcome:?}");
 }

@@ -10,11 +10,16 @@ const NODES: usize = 5;
 
 #[expect(clippy::disallowed_methods, reason = "the one instant that a run needs")]
 #[allow(clippy::unwrap_used, reason = "a panic is the report")]
-fn world(lanes: LaneUse) -> World {
+fn config(lanes: LaneUse) -> WorldConfig {
     let topology = Topology::buckets(NODES, NODES, Duration::from_millis(20));
     let mut config = WorldConfig::new(topology, lanes, Costs::reference().unwrap(), 7, Instant::now());
     config.payload_len = 20_000;
-    World::new(config).unwrap()
+    config
+}
+
+#[allow(clippy::unwrap_used, reason = "a panic is the report")]
+fn world(lanes: LaneUse) -> World {
+    World::new(config(lanes)).unwrap()
 }
 
 fn run_for(world: &mut World, length: Duration) {
@@ -145,5 +150,48 @@ fn a_rekey_storm_loses_no_payload() {
                 .for_each(|peer| world.rekey(node, peer));
         }
         assert_eq!(deliveries(&mut world, round), [1, 2, 3, 4]);
+    }
+}
+
+#[test]
+fn a_node_with_a_new_address_is_lost_until_its_record_says_so_or_may_roam() {
+    let config = |roams| {
+        let mut config = config(LaneUse::Auth);
+        config.roams[3] = roams;
+        config
+    };
+    let mut silent = World::new(config(false)).unwrap();
+    silent.run_until(Time::START + Duration::from_secs(4));
+    silent.move_address(3, 1);
+    assert_eq!(deliveries(&mut silent, 1), [1, 2, 4]);
+    silent.publish_record(3, true);
+    run_for(&mut silent, Duration::from_secs(20));
+    assert!(all_connected(&silent));
+    assert_eq!(deliveries(&mut silent, 2), [1, 2, 3, 4]);
+
+    let mut roaming = World::new(config(true)).unwrap();
+    roaming.run_until(Time::START + Duration::from_secs(4));
+    roaming.move_address(3, 1);
+    // Others follow with the first datagram that it sends them.
+    let epoch = roaming.epoch();
+    roaming.broadcast(3, epoch, Round::from(1), Bytes::from(vec![9; 20_000]));
+    run_for(&mut roaming, Duration::from_secs(1));
+    assert_eq!(deliveries(&mut roaming, 2), [1, 2, 3, 4]);
+}
+
+#[test]
+fn every_counter_is_looked_at_and_every_table_has_room() {
+    let mut world = settled(LaneUse::Auth);
+    world.watch_counters();
+    assert_eq!(deliveries(&mut world, 1), [1, 2, 3, 4]);
+    assert!(world.watched_counters() > 100);
+    assert_eq!(world.take_reused_counters(), []);
+    for node in 0..NODES {
+        let tables = world.tables(node);
+        assert!(tables.iter().all(|table| table.used <= table.cap), "{tables:?}");
+        let used = |name| tables.iter().find(|table| table.name == name).unwrap().used;
+        // The author remembers its own in another place.
+        let remembered = usize::from(node != 0);
+        assert_eq!((used("holders"), used("remembered_messages")), (4, remembered));
     }
 }

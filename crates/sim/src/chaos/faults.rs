@@ -27,6 +27,7 @@ enum Kind {
     Clock,
     RekeyStorm,
     Freeze,
+    Move,
 }
 
 #[derive(Clone, Debug)]
@@ -107,6 +108,7 @@ fn plan_hour(planned: &mut Vec<Fault>, rng: &mut ChaCha20Rng, start: Time) {
     add(32, 30, RESTART, Kind::Down { keeps_disk: false }, 2);
     add(34, 0, MINUTE, Kind::Clock, 1);
     add(36, 0, Duration::from_secs(10), Kind::RekeyStorm, NODES);
+    add(39, 30, RESTART, Kind::Move, 1);
     add(41, 0, 3 * MINUTE, Kind::Freeze, 1);
     add(45, 30, RESTART, Kind::Down { keeps_disk: true }, NODES);
     add(51, 0, 4 * MINUTE, Kind::Loss, 3);
@@ -137,6 +139,11 @@ fn begin(fault: &Fault, world: &mut World, watch: &mut Watch) {
             .nodes
             .iter()
             .for_each(|node| world.freeze(*node, fault.ends.since(fault.begins))),
+        // The new address is in the record that it signs and offers.
+        Kind::Move => fault.nodes.iter().for_each(|node| {
+            world.move_address(*node, world.address_shift(*node).wrapping_add(1));
+            world.publish_record(*node, true);
+        }),
         Kind::RekeyStorm => {
             for node in 0..NODES {
                 (0..NODES)
@@ -161,7 +168,7 @@ fn end(fault: &Fault, world: &mut World, watch: &mut Watch) {
             }
         }
         Kind::Clock => fault.nodes.iter().for_each(|node| world.set_skew(*node, 0)),
-        Kind::Freeze | Kind::RekeyStorm => {}
+        Kind::Freeze | Kind::RekeyStorm | Kind::Move => {}
     }
     let (sessions, payloads) = harm(fault.kind);
     for node in &fault.nodes {
@@ -175,7 +182,7 @@ fn harm(kind: Kind) -> (bool, bool) {
     match kind {
         Kind::Loss | Kind::RekeyStorm => (false, false),
         Kind::Clock => (false, true),
-        Kind::Partition | Kind::Down { .. } | Kind::Outage | Kind::Freeze => (true, true),
+        Kind::Partition | Kind::Down { .. } | Kind::Outage | Kind::Freeze | Kind::Move => (true, true),
     }
 }
 

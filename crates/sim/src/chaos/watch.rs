@@ -8,9 +8,10 @@ use bytes::Bytes;
 use falconet_raptorcast::{Event, Round};
 
 use super::{NODES, Outcome};
+use crate::counters::Reuse;
 use crate::digest::Fingerprint;
 use crate::time::Time;
-use crate::world::{Report, World};
+use crate::world::{Report, Table, World};
 
 /// Violations that are kept of one run.
 const MOST: usize = 20;
@@ -80,6 +81,7 @@ impl Watch {
                 deliveries: 0,
                 demanded: 0,
                 faults: 0,
+                counters: 0,
                 fingerprint: Fingerprint::of_all(&[]),
             },
         }
@@ -141,6 +143,30 @@ impl Watch {
             }
         }
         self.judge_payloads(now);
+        for node in 0..NODES {
+            self.judge_tables(now, node, &world.tables(node));
+        }
+    }
+
+    fn judge_tables(&mut self, now: Time, node: usize, tables: &[Table]) {
+        for Table { name, used, cap } in tables.iter().filter(|table| table.used > table.cap) {
+            self.violate(now, format!("node {node} has {used} {name}, more than {cap}"));
+        }
+    }
+
+    fn judge_counters(&mut self, reused: Vec<Reuse>) {
+        for Reuse {
+            at,
+            from,
+            to,
+            counter,
+        } in reused
+        {
+            self.violate(
+                at,
+                format!("node {from} used counter {counter} twice to node {to}"),
+            );
+        }
     }
 
     fn judge_payloads(&mut self, now: Time) {
@@ -172,6 +198,7 @@ impl Watch {
     }
 
     pub(super) fn take_reports(&mut self, world: &mut World) {
+        self.judge_counters(world.take_reused_counters());
         while let Some(report) = world.poll_report() {
             match report {
                 Report::Delivered {
@@ -221,9 +248,10 @@ impl Watch {
         }
     }
 
-    pub(super) fn finish(mut self, faults: u64, fingerprint: Fingerprint) -> Outcome {
+    pub(super) fn finish(mut self, faults: u64, world: &World) -> Outcome {
         self.outcome.faults = faults;
-        self.outcome.fingerprint = fingerprint;
+        self.outcome.counters = world.watched_counters();
+        self.outcome.fingerprint = world.fingerprint();
         self.outcome
     }
 }
@@ -244,8 +272,8 @@ mod tests {
     }
 
     fn found(watch: Watch) -> Vec<String> {
-        let outcome = watch.finish(0, Fingerprint::of_all(&[]));
-        outcome
+        watch
+            .outcome
             .violations
             .into_iter()
             .map(|violation| violation.what)
@@ -261,6 +289,31 @@ mod tests {
         excused.begin_trouble(9, START + DEADLINE, true, true);
         excused.judge_payloads(START + DEADLINE);
         assert_eq!(found(excused), [""; 0]);
+    }
+
+    #[test]
+    fn a_table_past_its_cap_and_a_counter_used_twice_are_found() {
+        let table = |used| Table {
+            name: "sessions",
+            used,
+            cap: 27,
+        };
+        let mut watch = watch();
+        watch.judge_tables(START, 4, &[table(27), table(28)]);
+        let reuse = Reuse {
+            at: START,
+            from: 1,
+            to: 2,
+            counter: 7,
+        };
+        watch.judge_counters(vec![reuse]);
+        assert_eq!(
+            found(watch),
+            [
+                "node 4 has 28 sessions, more than 27 (seed 1)",
+                "node 1 used counter 7 twice to node 2 (seed 1)"
+            ]
+        );
     }
 
     #[test]

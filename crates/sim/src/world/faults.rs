@@ -21,6 +21,9 @@ impl World {
     pub fn restart(&mut self, node: usize, keeps_disk: bool) -> Result<(), ConfigError> {
         let now = self.read(node as u16, self.now);
         self.nodes[node].restart(&self.config, &self.common, (node, now), keeps_disk)?;
+        if self.nodes[node].publishes.is_some() {
+            self.offer_record(node);
+        }
         self.plan(node as u16, Role::Data, self.now);
         Ok(())
     }

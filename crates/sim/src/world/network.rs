@@ -26,6 +26,13 @@ impl World {
         let left = egress.wire_free.max(ready) + serialization;
         egress.wire_free = left;
         egress.wire_bytes += (bytes + crate::link::WIRE_OVERHEAD) as u64;
+        if let Some(counters) = self
+            .counters
+            .as_mut()
+            .filter(|_| flight.lane == Lane::Authenticated)
+        {
+            counters.note(self.now, (from, to), &flight.datagram);
+        }
         if flight.stamp.at_hop == Time::START {
             flight.stamp.left_leader = left;
         } else {
@@ -126,6 +133,7 @@ impl World {
     fn report_sessions(&mut self, number: u16) {
         let (node, at) = (usize::from(number), self.now);
         while let Some(event) = self.nodes[node].endpoint.poll_event() {
+            self.nodes[node].disk.note(&event);
             self.reports.push_back(super::Report::Session { node, at, event });
         }
     }
