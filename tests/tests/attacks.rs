@@ -37,9 +37,7 @@ async fn strangers_are_turned_away_by_name() {
     // The address of a member is a hint, and what comes from there still needs its author's signature.
     let noise = (0..200).map(|number| with_bad_signature(&chunks[0], number));
     send_plain(&villain.plain, plain, &noise.collect::<Vec<_>>());
-    ended(node, 0, &["signature", "verification_budget"], 200).await;
-    // At most 50 at once, and 1,000 a second.
-    assert!(ended_so_far(node, &["signature"]) >= 50);
+    ended(node, 0, &["signature"], 200).await;
     let others = villain.of(1, &message);
     send_plain(&villain.plain, plain, &others);
     ended(node, 0, &["wrong_sender"], others.len() as u64).await;

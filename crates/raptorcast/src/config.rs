@@ -117,8 +117,8 @@ setters! {
     with_outgoing_slots: outgoing_slots = usize,
     /// Signatures checked a second for one validator's session; default 500.
     with_verifications_per_validator: verifications_per_validator = u32,
-    /// Signatures checked a second for all plain senders together; default 1,000, at most 50 of them at once: less than a
-    /// tenth of a core, and no stall.
+    /// Signatures checked a second for all plain senders together; default 4,000, a ninth of a core, and at most what
+    /// comes in 50 ms at once.
     with_verifications_plain: verifications_plain = u32,
     /// How long a symbol may wait for others of its message before it is relayed; default 500 us.
     with_relay_quantum: relay_quantum = Duration,
@@ -164,7 +164,7 @@ impl EngineConfig {
             plan_slots: 16,
             outgoing_slots: 4,
             verifications_per_validator: 500,
-            verifications_plain: 1_000,
+            verifications_plain: 4_000,
             relay_quantum: Duration::from_micros(500),
             relay_run: 8,
             relay_queue: 16_384,
