@@ -4,8 +4,10 @@ mod args;
 mod cluster;
 mod exit;
 mod keygen;
+mod node;
 mod output;
 mod output_file;
+mod payload;
 mod sim;
 mod statistics;
 
@@ -30,6 +32,7 @@ fn main() -> ExitCode {
     let result = match command {
         Command::Cluster(args) => cluster::cluster(args),
         Command::Keygen(args) => keygen::keygen(&args),
+        Command::Node(args) => node::node(&args),
         Command::Sim(args) => sim::sim(args),
     };
     result.map_or_else(|failure| end(&failure), |()| ExitCode::SUCCESS)

@@ -6,7 +6,7 @@ use std::time::Duration;
 /// Nodes of a cluster: one leader and at least one receiver.
 pub(super) const NODES: RangeInclusive<usize> = 2..=100;
 /// Bytes of a payload; the upper end is the protocol's.
-pub(super) const SIZE: RangeInclusive<usize> = crate::cluster::PAYLOAD_BYTES;
+pub(super) const SIZE: RangeInclusive<usize> = crate::payload::PAYLOAD_BYTES;
 /// Broadcasts of a run.
 pub(super) const ROUNDS: RangeInclusive<u64> = 1..=1_000_000;
 /// From one broadcast to the next.
@@ -38,7 +38,7 @@ pub(super) const JITTER: RangeInclusive<Duration> = Duration::ZERO..=Duration::f
 pub(crate) const MAX_ONE_WAY_DELAY: Duration = Duration::from_secs(2);
 
 /// What the flag `--{flag}` allows, or `None` if it takes no value.
-pub(super) fn of(flag: &str) -> Option<&'static str> {
+pub(crate) fn of(flag: &str) -> Option<&'static str> {
     Some(match flag {
         "nodes" => "a whole number from 2 to 100",
         "payload" => "a readable regular file of 1 byte to 3 MiB",
@@ -53,6 +53,7 @@ pub(super) fn of(flag: &str) -> Option<&'static str> {
         "rate" => "1Mbps to 400Gbps, as 1Gbps or 250Mbps, or unlimited",
         "seed" => "a whole number from 0 to 18446744073709551615",
         "json" => "a path that can be written",
+        "config" => "a readable regular file, as docs/node.md describes",
         "identity" | "transport" => "a path at which no file exists yet",
         _ => return None,
     })

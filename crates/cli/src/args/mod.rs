@@ -18,9 +18,9 @@ use std::time::Duration;
 
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
-pub(crate) use allowed::MAX_ONE_WAY_DELAY;
+pub(crate) use allowed::{MAX_ONE_WAY_DELAY, of as allowed};
 pub(crate) use choice::{Lanes, SuiteChoice};
-pub(crate) use quantity::RateLimit;
+pub(crate) use quantity::{NotAllowed, RateLimit, interval, rate, size};
 pub(crate) use sim::{ChaosArgs, CostsChoice, LatencyArgs, SimArgs, SimCommand, TopologyChoice};
 
 use crate::exit::Failure;
@@ -56,6 +56,12 @@ pub(crate) enum Command {
     /// current directory; with --identity or --transport only what is named.
     #[command(after_help = KEYGEN_EXAMPLES, verbatim_doc_comment)]
     Keygen(KeygenArgs),
+    /// Run one node, as a configuration file describes it, until SIGINT or SIGTERM.
+    ///
+    /// Prints what happens as one JSON object a line; docs/node.md has the keys of the file and the
+    /// fields of every event. SIGHUP reads the file again: new peers, a later validator set, a changed record.
+    #[command(after_help = NODE_EXAMPLES, verbatim_doc_comment)]
+    Node(NodeArgs),
     /// Simulate a network in virtual time: the real engines, a modelled wire and modelled cores.
     ///
     /// One seed gives one run, with the same digest on every machine.
@@ -80,6 +86,22 @@ Examples:
   falconet keygen                                     identity.key and transport.key
   falconet keygen --transport next.key                only a transport key, to rotate to
   falconet keygen --disposable --transport test.key   a transport key for debugging";
+
+const NODE_EXAMPLES: &str = "\
+Examples:
+  falconet node --config node.toml            run it
+  falconet node --config node.toml --check    only say whether the file and the keys it names are right";
+
+/// Flags of `falconet node`.
+#[derive(Debug, Args)]
+pub(crate) struct NodeArgs {
+    /// The configuration, in TOML; paths in it are relative to its folder.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: PathBuf,
+    /// Check the file and everything that it names, and start nothing.
+    #[arg(long)]
+    pub(crate) check: bool,
+}
 
 /// Flags of `falconet cluster`.
 #[derive(Debug, Args)]

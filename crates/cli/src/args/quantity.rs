@@ -10,7 +10,7 @@ use super::allowed;
 /// The value is not one of those that the flag allows; [`super::usage`] says which are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not allowed")]
-pub(super) struct NotAllowed;
+pub(crate) struct NotAllowed;
 
 /// Pace of a node's sending.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,6 +19,15 @@ pub(crate) enum RateLimit {
     Unlimited,
     /// Bits per second.
     BitsPerSecond(u64),
+}
+
+impl From<RateLimit> for falconet::Rate {
+    fn from(limit: RateLimit) -> Self {
+        match limit {
+            RateLimit::Unlimited => Self::Unlimited,
+            RateLimit::BitsPerSecond(bits) => Self::BitsPerSecond(bits),
+        }
+    }
 }
 
 impl fmt::Display for RateLimit {
@@ -121,19 +130,19 @@ pub(super) fn loss(text: &str) -> Result<f64, NotAllowed> {
     within(text.parse().map_err(|_| NotAllowed)?, &allowed::LOSS)
 }
 
-pub(super) fn size(text: &str) -> Result<usize, NotAllowed> {
+pub(crate) fn size(text: &str) -> Result<usize, NotAllowed> {
     let bytes = with_unit(text, &SIZE_UNITS)?;
     within(usize::try_from(bytes).map_err(|_| NotAllowed)?, &allowed::SIZE)
 }
 
-pub(super) fn interval(text: &str) -> Result<Duration, NotAllowed> {
+pub(crate) fn interval(text: &str) -> Result<Duration, NotAllowed> {
     within(
         Duration::from_nanos(with_unit(text, &TIME_UNITS)?),
         &allowed::INTERVAL,
     )
 }
 
-pub(super) fn rate(text: &str) -> Result<RateLimit, NotAllowed> {
+pub(crate) fn rate(text: &str) -> Result<RateLimit, NotAllowed> {
     if text == "unlimited" {
         return Ok(RateLimit::Unlimited);
     }

@@ -7,7 +7,6 @@
 //! ```
 
 mod nodes;
-mod payload;
 mod plan;
 mod progress;
 mod report;
@@ -17,7 +16,6 @@ mod settings;
 mod stop;
 mod table;
 
-pub(crate) use payload::PAYLOAD_BYTES;
 pub(crate) use plan::Lane;
 pub(crate) use table::grouped;
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use falconet::{
-    IdentityKey, LinkEmulation, NetworkId, Node, NodeKeys, Peer, Policy, Rate, Stake, Stats, Suite, Validator,
+    IdentityKey, LinkEmulation, NetworkId, Node, NodeKeys, Peer, Policy, Stake, Stats, Suite, Validator,
 };
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -14,7 +14,7 @@ use tokio::task::JoinSet;
 use super::plan::{Lane, NodeNumber, Plan, Speaks};
 use super::progress::list;
 use super::settings::Settings;
-use crate::args::{RateLimit, SuiteChoice};
+use crate::args::SuiteChoice;
 use crate::exit::Failure;
 
 /// All sessions must be there within this time.
@@ -65,7 +65,7 @@ impl Cluster {
             let node = Node::builder(keys)
                 .name(&format!("n{number}"))
                 .network(NetworkId::from_name("falconet cluster"))
-                .rate(rate(settings.rate))
+                .rate(settings.rate.into())
                 .suites(suites(settings.suite))
                 .relayed_payloads_per_second(relayed_payloads(settings.interval))
                 // A machine that cannot keep up is to be measured, not to refuse what comes late.
@@ -279,13 +279,6 @@ fn not_connected(missing: &[(NodeNumber, Vec<NodeNumber>)]) -> Failure {
     }
     let limit = CONNECT_LIMIT.as_secs();
     Failure::run(format!("no session after {limit} s: {}", parts.join("; ")))
-}
-
-fn rate(limit: RateLimit) -> Rate {
-    match limit {
-        RateLimit::Unlimited => Rate::Unlimited,
-        RateLimit::BitsPerSecond(bits) => Rate::BitsPerSecond(bits),
-    }
 }
 
 /// The preferred one first; suite 0 is every node's fallback, so it is always among them.

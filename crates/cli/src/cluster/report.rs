@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::payload::PayloadSource;
 use super::plan::Lane;
 use super::run::LaneRun;
 use super::settings::Settings;
 use crate::args::RateLimit;
 use crate::exit::Failure;
+use crate::payload::PayloadSource;
 
 /// All lanes of a run, and what was asked for.
 #[derive(Debug, Serialize)]

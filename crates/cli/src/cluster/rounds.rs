@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 
-use super::payload::{PayloadDigest, digest};
 use super::plan::NodeNumber;
+use crate::payload::{PayloadDigest, digest};
 use crate::statistics::Statistics;
 
 /// All rounds of one run.

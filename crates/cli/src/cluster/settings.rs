@@ -3,11 +3,11 @@
 use std::fmt;
 use std::time::Duration;
 
-use super::payload::PayloadSource;
 use super::plan::Plan;
 use super::table::grouped;
 use crate::args::{ClusterArgs, Lanes, MAX_ONE_WAY_DELAY, RateLimit, SuiteChoice};
 use crate::exit::Failure;
+use crate::payload::PayloadSource;
 
 /// Bytes of a generated payload unless `--size` says otherwise.
 const DEFAULT_SIZE: usize = 2_000_000;
@@ -55,7 +55,7 @@ impl Settings {
             return Err(Failure::wrong_value("--bucket-ms", args.bucket_ms, allowed));
         }
         let payload = match args.payload {
-            Some(path) => PayloadSource::load(path)?,
+            Some(path) => PayloadSource::load("--payload", path)?,
             None => PayloadSource::Generated {
                 size: args.size.unwrap_or(DEFAULT_SIZE),
                 seed: args.seed,

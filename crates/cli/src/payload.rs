@@ -46,11 +46,11 @@ impl PayloadSource {
     /// which has no size, is refused unopened.
     ///
     /// # Errors
-    /// Exit code 2: the file cannot be read, is not a regular file, is empty or too large.
-    pub(crate) fn load(path: PathBuf) -> Result<Self, Failure> {
+    /// Exit code 2, with the `flag` that named it: the file cannot be read, is not a regular file, is empty or too large.
+    pub(crate) fn load(flag: &str, path: PathBuf) -> Result<Self, Failure> {
         let content = read(&path).map_err(|why| {
             let allowed = format_args!("a readable regular file of 1 byte to 3 MiB ({why})");
-            Failure::wrong_value("--payload", path.display(), allowed)
+            Failure::wrong_value(flag, path.display(), allowed)
         })?;
         Ok(Self::File {
             path,
@@ -119,7 +119,7 @@ mod tests {
     fn load(content: &[u8]) -> Result<PayloadSource, Failure> {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), content).unwrap();
-        PayloadSource::load(file.path().to_owned())
+        PayloadSource::load("--payload", file.path().to_owned())
     }
 
     #[test]
@@ -140,7 +140,11 @@ mod tests {
 
     #[test]
     fn directories_devices_and_missing_files_are_refused() {
-        let refused = |path: &str| PayloadSource::load(path.into()).unwrap_err().to_string();
+        let refused = |path: &str| {
+            PayloadSource::load("--payload", path.into())
+                .unwrap_err()
+                .to_string()
+        };
         assert!(refused("/tmp").contains("it is a directory"));
         assert!(refused("/dev/zero").contains("it is not a regular file"));
         assert!(refused("/nowhere/at/all").contains("No such file"));
